@@ -12,7 +12,7 @@ side alone: the client keeps its history and sees nothing but a smaller usage.
 Source: OpenAI, compaction guide and openai 3.52; Anthropic, context editing (2026-09).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -43,15 +43,9 @@ _Scalar = str | float | bool | None
 
 
 class NativeCompactionCall(msgspec.Struct, frozen=True):
-    """A call that asks its provider to compact.
-
-    Attributes:
-        headers: Headers that must go with it; the wires add what a body of theirs needs by
-            themselves.
-    """
+    """The body of a call that asks its provider to compact, and the note on that."""
 
     body: bytes
-    headers: Mapping[str, str]
     note: str
 
 
@@ -141,7 +135,7 @@ def _with_compaction_request(
         sent = replace_fields(body, {_FIELD: msgspec.json.encode(settings)})
     except UNREADABLE:
         return "the body cannot be read"
-    return NativeCompactionCall(body=sent, headers={}, note=note)
+    return NativeCompactionCall(sent, note)
 
 
 def _is_marked(raw: bytes) -> bool:

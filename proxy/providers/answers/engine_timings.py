@@ -38,11 +38,6 @@ class EngineTimings(msgspec.Struct, frozen=True, kw_only=True):
     draft_tokens: int | None = None
     accepted_tokens: int | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        """True if it says nothing."""
-        return self == _EMPTY
-
 
 _EMPTY: Final = EngineTimings()
 
@@ -60,7 +55,7 @@ def read_timings(timings: bytes, metrics: bytes) -> EngineTimings | None:
         engine_timings = _vllm(report)
     else:
         return None
-    return None if engine_timings.is_empty else engine_timings
+    return None if engine_timings == _EMPTY else engine_timings
 
 
 def _llamacpp(report: Mapping[str, Any]) -> EngineTimings:

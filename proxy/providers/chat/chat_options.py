@@ -4,6 +4,7 @@ Source: OpenAI API reference, create chat completion (2026-11).
 """
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Final
 
 import msgspec
@@ -26,6 +27,9 @@ _REFUSED: Final[Mapping[str, str]] = {
     "audio": "This model cannot speak: leave audio out.",
     "web_search_options": "This model cannot search the web by itself: offer a tool that does.",
 }
+#: Source: OpenAI API reference, function tools (2026-11).
+_MAX_NAME_CHARS: Final = 64
+_DIGEST_CHARS: Final = 8
 _MODES: Final = frozenset({"none", "auto", "required"})
 
 
@@ -122,6 +126,14 @@ def tool_mode(body: ChatBody) -> ToolMode:
     raise unsupported_parameter(
         "tool_choice", "tool_choice must be none, auto, required or a function."
     )
+
+
+def short_tool_name(name: str) -> str:
+    """The name of a tool in at most 64 characters, as chat takes it; different ones stay so."""
+    if len(name) <= _MAX_NAME_CHARS:
+        return name
+    digest = sha256(name.encode(errors="replace")).hexdigest()[:_DIGEST_CHARS]
+    return f"{name[: _MAX_NAME_CHARS - _DIGEST_CHARS - 1]}_{digest}"
 
 
 def tool_names(tools: list[ToolDefinition] | None) -> tuple[str, ...]:

@@ -21,41 +21,21 @@ _STOP_REASONS: Final = {
 _TIERS: Final = {"default": "standard", "priority": "priority"}
 
 
-class Ending:
-    """The end of an answer, as far as it is known.
+def final_delta(finish: str | None, stop: str | None, *, calls: bool, refused: bool) -> Json:
+    """Stop reason and sequence, as ``message_delta`` has them.
 
-    Attributes:
+    Args:
+        finish: Chat's reason.
         stop: The stop sequence that ended it; None where it is unknown or was none.
+        calls: True if tools are called, which some upstreams do not give as the reason.
+        refused: True if the model refused in words of its own.
     """
-
-    __slots__ = ("finish", "stop")
-
-    def __init__(self) -> None:
-        self.finish: str | None = None
-        self.stop: str | None = None
-
-    def reason(self, *, calls: bool, refused: bool) -> str:
-        """The stop reason.
-
-        Args:
-            calls: True if tools are called, which some upstreams do not give as the reason.
-        """
-        reason = _STOP_REASONS.get(self.finish or "", "end_turn")
-        if reason != "end_turn":
-            return reason
-        if calls:
-            return "tool_use"
-        if refused:
-            return "refusal"
-        return reason if self.stop is None else "stop_sequence"
-
-    def delta(self, *, calls: bool, refused: bool) -> Json:
-        """Stop reason and sequence, as ``message_delta`` has them."""
-        reason = self.reason(calls=calls, refused=refused)
-        return {
-            "stop_reason": reason,
-            "stop_sequence": self.stop if reason == "stop_sequence" else None,
-        }
+    reason = _STOP_REASONS.get(finish or "", "end_turn")
+    if reason == "end_turn" and (calls or refused):
+        reason = "tool_use" if calls else "refusal"
+    if reason != "end_turn" or stop is None:
+        return {"stop_reason": reason, "stop_sequence": None}
+    return {"stop_reason": "stop_sequence", "stop_sequence": stop}
 
 
 def opening_message(name: str, model: str, prompt_tokens: int = 0) -> Json:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Final
 
+from proxy.providers.chat.chat_options import short_tool_name
 from proxy.providers.messages.target import IdForm
 
 _CLEAN: Final = re.compile(r"[a-zA-Z0-9_-]+")
@@ -23,7 +24,6 @@ _OURS: Final = re.compile(r"toolu_t([gx])[0-9a-f]{8}_(.+)", re.DOTALL)
 _NINE: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _ANTHROPIC: Final = "toolu_"
 _MAX_ID_CHARS: Final = 40
-_MAX_NAME_CHARS: Final = 64
 _DIGEST_CHARS: Final = 8
 
 
@@ -75,16 +75,9 @@ def _unpack(name: str) -> str:
     return chat_id if _pack(chat_id) == parts[2] else name
 
 
-def chat_tool_name(name: str) -> str:
-    """The name of a tool in at most 64 characters, as chat takes it; different ones stay so."""
-    if len(name) <= _MAX_NAME_CHARS:
-        return name
-    return f"{name[: _MAX_NAME_CHARS - _DIGEST_CHARS - 1]}_{_digest(name)}"
-
-
 def caller_tool_names(names: Iterable[str]) -> Mapping[str, str]:
     """The caller's names of those tools that go by a shorter one."""
-    return {short: name for name in names if (short := chat_tool_name(name)) != name}
+    return {short: name for name in names if (short := short_tool_name(name)) != name}
 
 
 def _digest(text: str) -> str:

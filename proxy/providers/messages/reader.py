@@ -25,7 +25,7 @@ from proxy.providers.chat.chat_chunk import ChatChoice, Chunk
 from proxy.providers.chat.message_order import in_order
 from proxy.providers.failures import failure_of_object
 from proxy.providers.messages.answer import (
-    Ending,
+    final_delta,
     messages_counts,
     opening_message,
 )
@@ -43,7 +43,8 @@ class MessageWriter:
 
     def __init__(self, settings: AnswerSettings) -> None:
         self.answered = self.has_ended = False
-        self._ending = Ending()
+        self._finish: str | None = None
+        self._stop: str | None = None
         self._output = MessageOutput(settings, settings.digest)
         self._name = ""
         self._has_pinged = False
@@ -54,7 +55,7 @@ class MessageWriter:
     @property
     def is_finished(self) -> bool:
         """True if the model has said why it stopped."""
-        return self._ending.finish is not None
+        return self._finish is not None
 
     def take(self, answer: Chunk) -> Iterator[Event]:
         """The events of a chunk or of a completion."""
@@ -113,15 +114,16 @@ class MessageWriter:
         self.answered = True
         if (failure := failed_chat_finish(choice.finish_reason)) is not None:
             raise failure
-        self._ending.finish = choice.finish_reason or self._ending.finish
+        self._finish = choice.finish_reason or self._finish
         if isinstance(choice.stop_reason, str) and choice.stop_reason in self._settings.stops:
-            self._ending.stop = choice.stop_reason
+            self._stop = choice.stop_reason
         whole = () if choice.message is None else in_order(choice.message)
         for delta in whole if choice.delta is None else (choice.delta,):
             yield from self._output.gain(delta)
 
     def _final_delta(self) -> dict[str, object]:
-        return self._ending.delta(calls=self._output.calls_tools, refused=self._output.refused)
+        calls, refused = self._output.calls_tools, self._output.refused
+        return final_delta(self._finish, self._stop, calls=calls, refused=refused)
 
     def _opening(self) -> dict[str, object]:
         settings = self._settings

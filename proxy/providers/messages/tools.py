@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.chat.chat_body import invalid_parameter, is_given
+from proxy.providers.chat.chat_options import short_tool_name
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.messages.body import (
     Json,
@@ -16,7 +17,7 @@ from proxy.providers.messages.body import (
     MessagesBody,
     MessagesTool,
 )
-from proxy.providers.messages.names import chat_call_id, chat_tool_name
+from proxy.providers.messages.names import chat_call_id
 from proxy.providers.messages.parts import mark_member
 from proxy.providers.messages.server_tools import check_choice, own_tools
 from proxy.providers.messages.target import ChatTarget
@@ -55,7 +56,7 @@ def tool_call(block: MessagesBlock, path: str, target: ChatTarget) -> Json:
     arguments = bytes(block.input) if is_given(block.input) else b"{}"
     if not arguments.startswith(b"{"):
         raise invalid_parameter(f"{path}.input", f"`{path}.input` must be an object.")
-    called = {"name": chat_tool_name(block.name), "arguments": arguments.decode()}
+    called = {"name": short_tool_name(block.name), "arguments": arguments.decode()}
     call = {"id": chat_call_id(block.id, target.ids), "type": "function", "function": called}
     return call | mark_member(block.cache_control, target)
 
@@ -95,7 +96,7 @@ def _is_strict(schema: object, depth: int) -> bool:
 def _tool(tool: MessagesTool, path: str, target: ChatTarget, notes: list[str]) -> Json:
     if not tool.name:
         raise invalid_parameter(f"{path}.name", f"`{path}` has no name: add `name`.")
-    function: Json = {"name": chat_tool_name(tool.name)}
+    function: Json = {"name": short_tool_name(tool.name)}
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = _schema(tool.input_schema, f"{path}.input_schema")
@@ -126,7 +127,7 @@ def _choice(body: MessagesBody, offered: list[MessagesTool]) -> Any:  # noqa: AN
         return None
     if choice.type == "tool" and choice.name:
         check_choice(choice.name, offered)
-        return {"type": "function", "function": {"name": chat_tool_name(choice.name)}}
+        return {"type": "function", "function": {"name": short_tool_name(choice.name)}}
     if choice.type not in _CHOICES:
         raise invalid_parameter(
             "tool_choice", "tool_choice must be auto, any, none, or tool with the tool's name."

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
-from proxy.errors import CallerError
 from proxy.providers.chat.block_order import BlockOrder
 from proxy.providers.chat.chat_body import invalid_parameter
 from proxy.providers.gemini.signatures import UNSIGNED, extra_content
@@ -214,15 +213,17 @@ class _Conversation:
         calls, self._calls = self._calls, []
         for name in calls:
             if name not in results:
-                raise _pairing_error(
+                raise invalid_parameter(
+                    "messages",
                     f"No result for tool call {name!r} of `{self._calls_at}`: send a tool_result"
-                    " for it in the very next message, or leave the call out."
+                    " for it in the very next message, or leave the call out.",
                 )
         for place, name in enumerate(results):
             if name not in calls or name in results[:place]:
-                raise _pairing_error(
+                raise invalid_parameter(
+                    "messages",
                     f"The tool_result {name!r} answers no tool_use of the message before it: send"
-                    " it once, right after its call, or leave it out."
+                    " it once, right after its call, or leave it out.",
                 )
 
 
@@ -279,7 +280,3 @@ def _blocks(run: Iterable[tuple[int, MessagesTurn]]) -> _Turn:
         for number, message in run
         for place, block in enumerate(blocks_of_content(message.content))
     ]
-
-
-def _pairing_error(message: str) -> CallerError:
-    return invalid_parameter("messages", message)

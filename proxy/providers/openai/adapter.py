@@ -18,7 +18,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.answers.tiers import price_tier
 from proxy.providers.answers.usage import openai_usage
 from proxy.providers.anthropic.passthrough import foreign_upstream, upstream_path
-from proxy.providers.cache_isolation import isolate_cache
+from proxy.providers.cache_isolation import CacheIsolation, isolate_cache
 from proxy.providers.failures import openai_failure
 from proxy.providers.fitting.chat_schemas import fit_body_schemas
 from proxy.providers.fitting.unseen_parts import UNSEEN_NOTE, without_unseen_parts
@@ -48,15 +48,6 @@ _USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
 _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
 
-class _CacheRequest(msgspec.Struct, frozen=True):
-    """The changes that a route's cache needs in a request."""
-
-    body: bytes
-    notes: tuple[str, ...] = ()
-    fields: Mapping[str, bytes] = {}
-    headers: Mapping[str, str] = {}
-
-
 class OpenAIWire:
     """Any upstream that speaks the OpenAI API.
 
@@ -79,15 +70,15 @@ class OpenAIWire:
         if call.endpoint == "responses" and not route.upstream.serves_responses:
             return _as_chat_request(call, route)
         fields = self._fields(call, route)
-        adapted = _adapt_to_cache(call, call.body, call.endpoint, route)
-        fields |= adapted.fields
+        marked, isolation = _adapt_to_cache(call, call.body, call.endpoint, route)
+        fields |= isolation.fields
         return PreparedRequest(
             method=call.method,
             path=upstream_path(call, route),
-            headers={**call.headers, **adapted.headers} if adapted.headers else call.headers,
-            body=_with_fields(call, adapted.body, fields) if fields else adapted.body,
+            headers={**call.headers, **isolation.headers} if isolation.headers else call.headers,
+            body=_with_fields(call, marked.body, fields) if fields else marked.body,
             reader=UsageChunkFilter() if "stream_options" in fields else None,
-            notes=adapted.notes,
+            notes=marked.notes,
         )
 
     def usage(self, reported: Mapping[str, Any], provider: str = "") -> Usage | None:
@@ -142,28 +133,29 @@ def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
 def _as_chat_request(call: Call, route: Route) -> PreparedRequest:
     """A Responses call as a chat completion, and the way back."""
     translated = chat_body(call.body, drops_hosted=route.upstream.drops_server_tools)
-    adapted = _adapt_to_cache(call, translated.body, _CHAT, route)
+    marked, isolation = _adapt_to_cache(call, translated.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
-    schemas, schema_notes = fit_body_schemas(adapted.body, route)
-    fields = {**model, **adapted.fields, **schemas}
+    schemas, schema_notes = fit_body_schemas(marked.body, route)
+    fields = {**model, **isolation.fields, **schemas}
     reader = responses_reader(PassthroughReader(), call.body, call.is_streaming, call.arrived)
     return PreparedRequest(
         method="POST",
         path=f"/{_CHAT}",
-        headers={**call.headers, **adapted.headers},
-        body=replace_fields(adapted.body, fields) if fields else adapted.body,
+        headers={**call.headers, **isolation.headers},
+        body=replace_fields(marked.body, fields) if fields else marked.body,
         reader=reader,
-        notes=("translated to chat completions", *translated.notes, *adapted.notes, *schema_notes),
+        notes=("translated to chat completions", *translated.notes, *marked.notes, *schema_notes),
     )
 
 
-def _adapt_to_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _CacheRequest:
-    """The body as the route's cache takes it, in its own team's part of that."""
+def _adapt_to_cache(
+    call: Call, body: bytes, endpoint: str, route: Route
+) -> tuple[TranslatedMarks, CacheIsolation]:
+    """The body as the route's cache takes it; what keeps it in its own team's part of that."""
     if call.fields is None:
-        return _CacheRequest(body)
+        return TranslatedMarks(body), CacheIsolation()
     marked = translate_marks(body, route.regime) if endpoint in _MARKED else TranslatedMarks(body)
-    own = isolate_cache(body, endpoint, route, call.salt)
-    return _CacheRequest(marked.body, marked.notes, own.fields, own.headers)
+    return marked, isolate_cache(body, endpoint, route, call.salt)
 
 
 def _is_usage(event: bytes) -> bool:

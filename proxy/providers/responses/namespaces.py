@@ -13,11 +13,11 @@ Source: OpenAI API reference, Responses, namespace tools and additional tools; o
 """
 
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from proxy.providers.chat.chat_options import short_tool_name
 from proxy.providers.lenient import decode_or
 from proxy.providers.responses.fields import Json, known_kinds
 
@@ -28,9 +28,6 @@ _FIX: Final = (
     "Built-in tools run at OpenAI: offer a `function` tool and run it yourself, or have the"
     " gateway's operator set `drops_server_tools`."
 )
-#: Characters that a tool's name may have. Source: OpenAI API reference, function tools (2026-11).
-_MAX_NAME_CHARS: Final = 64
-_DIGEST_CHARS: Final = 8
 #: The one parameter of a function that stands for a tool of free text.
 _TEXT_PARAMETER: Final = "input"
 _TEXT_SCHEMA: Final = {
@@ -67,13 +64,7 @@ class OwnName(NamedTuple):
 
 def flat_name(namespace: str | None, name: str) -> str:
     """The name of a tool without its namespace's own field, of 64 characters at most."""
-    if not namespace:
-        return name
-    flat = f"{namespace}__{name}"
-    if len(flat) <= _MAX_NAME_CHARS:
-        return flat
-    digest = sha256(flat.encode()).hexdigest()[:_DIGEST_CHARS]
-    return f"{flat[: _MAX_NAME_CHARS - _DIGEST_CHARS - 1]}_{digest}"
+    return short_tool_name(f"{namespace}__{name}") if namespace else name
 
 
 def flat_tools(

@@ -5,7 +5,7 @@ import pytest
 
 from proxy.providers.chat.chat_chunk import read_chunk
 from proxy.providers.messages.answer import (
-    Ending,
+    final_delta,
     messages_counts,
     opening_message,
 )
@@ -30,11 +30,9 @@ from tests.fakes.messages_calls import Json
 def test_the_stop_reason_follows_chats_and_what_was_said(
     *, finish: str | None, stop: str | None, calls: bool, refused: bool, reason: str
 ) -> None:
-    ending = Ending()
-    ending.finish, ending.stop = finish, stop
     sequence = "END" if reason == "stop_sequence" else None
 
-    assert ending.delta(calls=calls, refused=refused) == {
+    assert final_delta(finish, stop, calls=calls, refused=refused) == {
         "stop_reason": reason,
         "stop_sequence": sequence,
     }

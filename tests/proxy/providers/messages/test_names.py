@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.providers.chat.chat_options import short_tool_name
 from proxy.providers.messages.names import (
     caller_call_id,
     caller_tool_names,
     chat_call_id,
-    chat_tool_name,
     message_id,
 )
 
@@ -58,7 +58,7 @@ def test_mistral_gets_nine_letters_and_digits(name: str) -> None:
 def test_a_long_name_of_a_tool_is_shortened_and_found_again() -> None:
     long, other = "mcp__server__" + "a" * 60 + "1", "mcp__server__" + "a" * 60 + "2"
 
-    assert len(chat_tool_name(long)) == 64
-    assert chat_tool_name(long) != chat_tool_name(other)
-    assert chat_tool_name("weather") == "weather"
-    assert caller_tool_names(["weather", long]) == {chat_tool_name(long): long}
+    assert len(short_tool_name(long)) == 64
+    assert short_tool_name(long) != short_tool_name(other)
+    assert short_tool_name("weather") == "weather"
+    assert caller_tool_names(["weather", long]) == {short_tool_name(long): long}
