@@ -115,28 +115,29 @@ def test_a_failure_in_html_keeps_none_of_its_words() -> None:
     assert "inner.host" not in openai_failure(500, {}, b"<h1>inner.host is down</h1>").message
 
 
+@pytest.mark.parametrize("status", [405, 418, 451])
+def test_a_status_that_no_table_lists_keeps_anthropics_message(status: int) -> None:
+    body = b'{"type":"error","error":{"message":"Not in this country."}}'
+    error = messages_failure(status, {}, body)
+
+    assert (error.status, error.message) == (status, "Not in this country.")
+    assert (error.type, error.retryable) == ("invalid_request_error", False)
+
+
 @pytest.mark.parametrize(
-    ("status", "code"), [(405, "method_not_allowed"), (418, "upstream_refused"), (451, "moved")]
+    ("status", "given", "code"),
+    [
+        (400, {"code": 1214}, "1214"),
+        (405, {}, "method_not_allowed"),
+        (418, {}, "upstream_refused"),
+        (429, {}, "rate_limit_exceeded"),
+        (451, {"code": "moved"}, "moved"),
+    ],
 )
-def test_a_status_that_no_table_lists_keeps_its_message(status: int, code: str) -> None:
-    body = _body(message="Not in this country.", **({"code": code} if code == "moved" else {}))
-    for error in (
-        openai_failure(status, {}, body),
-        messages_failure(
-            status, {}, b'{"type":"error","error":{"message":"Not in this country."}}'
-        ),
-    ):
-        assert (error.status, error.message) == (status, "Not in this country.")
-        assert (error.type, error.retryable) == ("invalid_request_error", False)
-    assert openai_failure(status, {}, body).code == code
-
-
-def test_a_numeric_code_is_kept_as_digits() -> None:
-    assert openai_failure(400, {}, _body(message="m", code=1214)).code == "1214"
-
-
-def test_a_code_the_upstream_leaves_out_comes_from_the_status() -> None:
-    assert openai_failure(429, {}, _body(message="slow down")).code == "rate_limit_exceeded"
+def test_a_code_is_the_upstreams_in_digits_too_or_that_of_the_status(
+    status: int, given: dict[str, object], code: str
+) -> None:
+    assert openai_failure(status, {}, _body(message="m", **given)).code == code
 
 
 _GROQ = {

@@ -36,26 +36,19 @@ def test_a_run_without_an_error_means_no_failure():
     assert failure_in(b"data: {}\n\n: ping\n\ndata: [DONE]\n\n", openai_failure) is None
 
 
-def test_an_error_event_is_reported_as_its_status_would_be():
-    run = b'data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}\n\n'
-    failure = failure_in(run, openai_failure)
-
-    assert failure is not None
-    assert (failure.status, failure.code, failure.retryable) == (429, "rate_limit_exceeded", True)
-
-
 @pytest.mark.parametrize(
     "event",
     [
+        b'{"error":{"message":"slow down","code":"rate_limit_exceeded"}}',
         b'{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null}',
         b'{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded"}}}',
     ],
 )
-def test_an_error_of_a_responses_stream_is_reported_as_its_status_would_be(event):
+def test_an_error_event_is_reported_as_its_status_would_be(event):
     failure = failure_in(b"event: x\ndata: " + event + b"\n\n", openai_failure)
 
     assert failure is not None
-    assert (failure.status, failure.code) == (429, "rate_limit_exceeded")
+    assert (failure.status, failure.code, failure.retryable) == (429, "rate_limit_exceeded", True)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """A chat completions body as a Messages body."""
 
-from typing import Any
-
 import orjson
-import pytest
 
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.request import messages_body
@@ -132,12 +129,6 @@ def test_an_open_schema_is_closed_with_a_note() -> None:
     assert sent.notes == ("closed the objects of response_format: the model supports no others",)
 
 
-@pytest.mark.parametrize("form", [{"type": "xml"}, {"type": "json_schema"}])
-def test_a_form_that_is_none_is_refused(form: dict[str, Any]) -> None:
-    with refusing(400):
-        translate(hello(response_format=form))
-
-
 def test_effort_and_format_share_their_field() -> None:
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
     body = translate(
@@ -178,13 +169,6 @@ def test_a_name_is_dropped_with_a_note() -> None:
     assert messages_body(orjson.dumps(body), route_with()).notes == (
         "dropped name: this model's messages carry none",
     )
-
-
-def test_no_messages_is_refused() -> None:
-    with refusing(400) as caught:
-        translate(hello(messages=[]))
-
-    assert caught.value.param == "messages"
 
 
 def test_a_compaction_on_demand_gets_no_turn_of_ours_behind_the_answer() -> None:

@@ -1,6 +1,6 @@
 """Chat messages as a system prompt and alternating turns."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import orjson
@@ -289,10 +289,13 @@ def _close(turn: Turn, *, prefill: bool) -> tuple[list[Turn], list[str]]:
     return close_turns([Turn("user"), turn], notes, prefill=prefill), notes
 
 
-def test_a_model_that_goes_on_from_its_own_words_gets_them_without_trailing_space() -> None:
-    conversation, notes = _close(Turn("assistant", [{"type": "text", "text": "a "}]), prefill=True)
+@pytest.mark.parametrize(("role", "words"), [("assistant", "a"), ("system", "a ")])
+def test_a_model_goes_on_from_its_own_words_without_trailing_space_and_from_a_system_turn(
+    role: Literal["assistant", "system"], words: str
+) -> None:
+    conversation, notes = _close(Turn(role, [{"type": "text", "text": "a "}]), prefill=True)
 
-    assert conversation[-1].content == [{"type": "text", "text": "a"}]
+    assert conversation[-1].content == [{"type": "text", "text": words}]
     assert notes == []
 
 
@@ -311,13 +314,6 @@ def test_a_conversation_that_claude_cannot_go_on_from_gets_a_user_turn(
 
     assert conversation[-1].role == "user"
     assert len(notes) == 1
-
-
-def test_a_conversation_that_ends_with_a_system_turn_is_left_alone() -> None:
-    conversation, notes = _close(Turn("system", [{"type": "text", "text": "a "}]), prefill=True)
-
-    assert conversation[-1].content == [{"type": "text", "text": "a "}]
-    assert notes == []
 
 
 _COMPACTION = {"type": "compaction", "content": "so far", "signature": "c2ln"}
