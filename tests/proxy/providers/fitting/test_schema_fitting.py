@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import orjson
 import pytest
@@ -10,7 +10,7 @@ from anthropic import transform_schema
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
-from pydantic import BaseModel, Field, TypeAdapter, conlist, constr
+from pydantic import TypeAdapter
 
 from proxy.providers.fitting.schema_fitting import FittedSchema, InliningBudget, fit_schema
 from proxy.providers.fitting.schema_rules import (
@@ -21,48 +21,13 @@ from proxy.providers.fitting.schema_rules import (
     XAI,
     SchemaRules,
 )
+from tests.proxy.providers.fitting.schemas import Order, Part, TreeNode, fitted_schema
 
 _OPEN: dict[str, Any] = {"type": "object"}
 _SHUT: dict[str, Any] = {"type": "object", "additionalProperties": False}
 #: Numbers in descriptions, by keyword.
 _CONSTRAINT = re.compile(r"(\w+): (\d+)")
 _RULES = (ANTHROPIC, GEMINI, GOOGLE_CHAT, XAI, DEEPSEEK)
-
-
-class Part(BaseModel):
-    """An inner model."""
-
-    sku: Annotated[str, Field(min_length=3, max_length=9, pattern=r"^[A-Z]{3}\d+$")]
-    count: int = Field(ge=1, le=9, description="How many")
-
-
-class Order(BaseModel):
-    """A model with each kind of constraint."""
-
-    kind: Literal["new", "old"]
-    only: Literal["order"]
-    level: Literal[1, 2]
-    parts: conlist(Part, min_length=2, max_length=5)  # type: ignore[valid-type]
-    first: conlist(str, min_length=1)  # type: ignore[valid-type]
-    code: constr(max_length=10) | None = None  # type: ignore[valid-type]
-    main: Part = Field(description="The main part")
-    spare: Part | None = Field(default=None, description="A spare part")
-    pair: tuple[int, str]
-    either: int | str
-    even: int = Field(gt=0, multiple_of=2)
-    price: float = Field(gt=0, lt=10)
-
-
-class TreeNode(BaseModel):
-    """A model that refers to itself."""
-
-    value: float = Field(gt=0)
-    children: list["TreeNode"] = Field(default=[], max_length=3)
-
-
-def fitted_schema(schema: object, rules: SchemaRules) -> tuple[Any, FittedSchema]:
-    fitted = fit_schema(Raw(orjson.dumps(schema)), rules)
-    return orjson.loads(bytes(fitted.schema)), fitted
 
 
 def subschemas(schema: object) -> list[dict[str, Any]]:
