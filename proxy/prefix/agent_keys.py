@@ -29,7 +29,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from proxy.caches.regime import Regime, prompt_cost
+from proxy.caches.regime import prompt_cost
 from proxy.prefix.arrangement import ArrangedPrompt
 from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.placement import is_cacheable_length
@@ -81,7 +81,6 @@ class KeyCosts(NamedTuple):
     Attributes:
         rewrite: Cost of a token that is written instead of read.
         shared: Tokens that it reads of others where they share a key.
-        prompt: Tokens of its prompt.
         stake: Amount that sessions may lose together; one prompt where that is more, 0 for none.
     """
 
@@ -120,7 +119,7 @@ class AgentCacheKeys:
         pieces = (b"shared key", self._process, target.model.encode(errors="replace"))
         begins = b"\0".join([*pieces, *(block.digest for block in stable)])
         costs = KeyCosts(
-            rewrite=_rewrite_price(target.regime),
+            rewrite=float(min(target.regime.writes.values(), default=1) - target.regime.read),
             shared=tokens,
             prompt=sum(block.size for block in arrangement.bare) // BYTES_PER_TOKEN,
             stake=self._staked_tokens(target, now),
@@ -159,12 +158,6 @@ def _session_of(draft: Draft, target: PlanningTarget) -> bytes:
     return draft.fingerprint(target.model.encode(errors="replace") + b"\0" + own)
 
 
-def _rewrite_price(regime: Regime) -> float:
-    """The cost of a token that is written instead of read, in uncached tokens."""
-    write = min(regime.writes.values(), default=1)
-    return float(write) - float(regime.read)
-
-
 def _saved_tokens(planned: Planned, usage: Usage) -> float:
     """Uncached tokens that sharing the key saved of a call; less than 0 where it cost more.
 
@@ -186,11 +179,8 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
         begins: Time of its first call, in seconds.
         tokens: Tokens of its longest prompt.
         key: The shared key it began with; "" for its caller's own.
-        latest: Time of its latest call, in seconds.
-        times: Times of its calls within a minute.
         peak: Calls in its busiest minute.
         pause: Longest time between two of its calls, in seconds.
-        answers: Answers that its latest call held.
         has_joined: True if it joined others that may still call.
         saved: Amount that its first call saved so; before its answer, what it should.
         is_answered: True once its first call was answered.
@@ -231,11 +221,7 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
 
 
 class PromptBeginning:
-    """The sessions whose prompts begin alike, and what sharing keys saved them.
-
-    Args:
-        name: Beginning of their keys.
-    """
+    """The sessions whose prompts begin alike, and what sharing keys saved them."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.caller_marks import free_splits, marks_left, without_spare_mark
-from proxy.prefix.breakpoints.placement import Mark, PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, requested_lifetime
 from proxy.prefix.layouts.agent_shapes import (
@@ -87,11 +87,8 @@ class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt in order.
 
     Attributes:
-        plan: Plan of its conversation, with the tools it has now.
-        bare: Its blocks without marks.
         lines: The lines of its leading texts, by index of their block.
         given: The caller's own marks, by index of their block.
-        notes: Parts left unmodified, and why.
         joined: Its messages as they are sent without any mark; () for those of the prompt.
     """
 
@@ -304,17 +301,17 @@ def mark_prompt(
     left = marks_left(prompt, theirs, target.regime)
     end = _prompt_end(arrangement, target, policy)
     standing = place_marks(policy, arrangement.blocks, ends, left, theirs, end)
-    marked_blocks = {**theirs, **{mark.block: mark.ttl for mark in standing.marks}}
-    more = (
-        {}
-        if policy.explicit or draft.turns
-        else free_splits(arrangement.blocks, left, marked_blocks)
-    )
-    added = (*standing.marks, *(Mark(block, ttl) for block, ttl in more.items()))
-    marks = sorted(added, key=lambda mark: mark.block)
-    places = [(arrangement.blocks[mark.block], mark.ttl) for mark in marks]
+    marks = standing.marks
+    if not policy.explicit and not draft.turns:
+        marks = {**marks, **free_splits(arrangement.blocks, left, {**theirs, **marks})}
+    marks = dict(sorted(marks.items()))
+    places = [(arrangement.blocks[block], ttl) for block, ttl in marks.items()]
     full = add_marks(prompt, places, target.regime)
-    stand = {mark.block: mark.ttl for mark in marks if _is_set(arrangement, mark, prompt, full)}
+    stand = {
+        index: marks[index]
+        for index, (block, _) in zip(marks, places, strict=True)
+        if _is_set(block, prompt, full)
+    }
     if arrangement.joined and not (theirs or stand):
         full = msgspec.structs.replace(full, messages=arrangement.joined, semi=None)
     return MarkedPrompt(
@@ -350,9 +347,8 @@ def sent_call(
     )
 
 
-def _is_set(arrangement: ArrangedPrompt, mark: Mark, prompt: Prompt, full: Prompt) -> bool:
+def _is_set(block: PromptBlock, prompt: Prompt, full: Prompt) -> bool:
     """True if a mark was written where it was to be: not every message can carry one."""
-    block = arrangement.blocks[mark.block]
     if block.message < 0:
         return full.tools[block.part] is not prompt.tools[block.part]
     return full.messages[block.message] is not prompt.messages[block.message]

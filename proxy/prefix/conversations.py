@@ -62,15 +62,12 @@ class ConversationState(msgspec.Struct):
     """A conversation.
 
     Attributes:
-        latest: Time of its last call, in seconds.
-        turns: Answers that its last call held.
         points: Stand for what later calls may repeat of the latest calls; an agent and its
             helpers may take turns.
         tokens: Tokens of its last call; by estimate, where none were counted.
         lost: Expected cost of its calls with its layout over that of the same calls unmodified, in
             fresh tokens.
         open_call: The number of its latest call while that waits to be judged; 0 for none.
-        size: Bytes it takes, about.
     """
 
     plan: Plan | None = None
@@ -191,10 +188,8 @@ class _LatestCall(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         length: Number of messages it had; 0 where none was seen here.
-        whole: Its value.
         first: The value of the conversation's first call that was seen here.
         answer: The key of its last answer; b"" for none.
-        answers: Number of answers it had.
         onward: First continuation of the conversation, as another process saw it.
         changes: True if its ends are known to change.
     """
@@ -253,7 +248,13 @@ class Conversations:
             source=source,
             begins=True,
             is_sure=not chain.answers,
-            beside=self._unshared_values(chain),
+            beside=tuple(
+                [
+                    value
+                    for value in chain.values_before(len(chain.said))
+                    if self._shortened.peek(value) != _SEVERAL
+                ]
+            ),
         )
 
     def record_call(self, chain: ConversationChain, resolved: ResolvedConversation) -> None:
@@ -291,11 +292,6 @@ class Conversations:
             elif plan.conversation != SEVERAL:
                 _record_value(self._shortened, value, bytes.fromhex(plan.conversation))
 
-    def _unshared_values(self, chain: ConversationChain) -> tuple[bytes, ...]:
-        """The values of a first call without its last messages that few conversations have."""
-        values = chain.values_before(len(chain.said))
-        return tuple([one for one in values if self._shortened.peek(one) != _SEVERAL])
-
     def _load_plan(self, name: bytes, plan: Plan) -> None:
         latest = self._latest_call(name)
         if self._whole.peek(name) is None:
@@ -308,15 +304,11 @@ class Conversations:
         for place in chain.places:
             name = self._whole.get(chain.values[place])
             if name is not None:
-                return (name, b"") if self._is_next(name, chain) else (b"", name)
+                latest = self._latest.get(name) or _NO_CALL
+                holds_it = not latest.length or chain.holds(latest.whole, latest.length)
+                is_next = holds_it and _may_go_on(chain, latest)
+                return (name, b"") if is_next else (b"", name)
         return b"", b""
-
-    def _is_next(self, name: bytes, chain: ConversationChain) -> bool:
-        """True if a chain holds the latest call of a conversation with which it begins."""
-        latest = self._latest.get(name) or _NO_CALL
-        if latest.length and not chain.holds(latest.whole, latest.length):
-            return False
-        return _may_go_on(chain, latest)
 
     def _latest_call(self, name: bytes) -> _LatestCall:
         return self._latest.peek(name) or _NO_CALL

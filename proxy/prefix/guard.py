@@ -81,9 +81,7 @@ class ArmTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of one arm's conversations: sums, and sums of products.
 
     Attributes:
-        conversations: Number of conversations.
         cost: In 1e-9 US dollars.
-        tokens: Input tokens.
         reads: Input tokens read from a cache.
         cost_cost: The sum of each conversation's cost squared; the others likewise.
     """
@@ -129,7 +127,6 @@ class ArmComparison(msgspec.Struct, frozen=True, kw_only=True):
         saving: The part of the control arm's cost per token that the treated arm saves; negative
             where it costs more. None where nothing was measured or nothing was paid.
         hits: By how much its hit rate is higher; None where nothing was measured.
-        why: In one sentence.
     """
 
     finding: ComparisonFinding
@@ -251,7 +248,6 @@ class CostComparison(msgspec.Struct, frozen=True, kw_only=True):
     """One call; all in one unit, such as fresh tokens times their price.
 
     Attributes:
-        planned: Expected cost as it was sent.
         direct: Expected cost had it been sent unmodified.
         surcharge: Cost of its writes beyond those of the unmodified call.
         lives: Seconds that what it wrote lives.
@@ -315,7 +311,6 @@ class HarmWatch:
         """Count a call; its number comes back while it waits to be judged, else 0.
 
         Args:
-            now: Time at which it was sent, in seconds.
             before: The number of its conversation's call before, which is judged by this; 0 for
                 none.
         """
@@ -344,7 +339,6 @@ class HarmWatch:
         """Return the harm that the latest judged calls show; None unless they are surely dearer.
 
         Args:
-            now: The time, in seconds.
             spent: Part of the stake that is lost already.
         """
         self._judge_expired(now)

@@ -116,7 +116,13 @@ class LayoutLearner:
         learners = self._known.get(planned.place)
         if learners is None:
             return None
-        target = _proposal_target(planned, current_layout)
+        rates = planned.target.rates
+        rate = rates.input if rates is not None else None
+        target = ProposalTarget(
+            fresh=_DEFAULT_NANOS_PER_TOKEN if rate is None else Fraction(rate, _TOKENS_PER_MILLION),
+            regime=planned.target.regime,
+            held_slot=partial(_held_slot, planned.draft, current_layout),
+        )
         # In the order of their tools: which was used last must not make it another layout.
         every = [learner for _, learner in sorted(learners.items())]
         calls = sum(learner.calls for learner in every)
@@ -225,17 +231,6 @@ def _unmarked_call(draft: Draft, target: PlanningTarget, arrangement: ArrangedPr
 def is_worth_replacing(newer: Layout) -> bool:
     """True if a layout saves so much more than the one in force that it need not wait a day."""
     return newer.saved_nanos * _REPLACED_SHARE >= newer.held_cost and newer.saved_nanos > 0
-
-
-def _proposal_target(planned: Planned, layout: Layout | None) -> ProposalTarget:
-    """The cache and price of a call, and the slots that its layout has."""
-    draft, rates = planned.draft, planned.target.rates
-    rate = rates.input if rates is not None else None
-    return ProposalTarget(
-        fresh=_DEFAULT_NANOS_PER_TOKEN if rate is None else Fraction(rate, _TOKENS_PER_MILLION),
-        regime=planned.target.regime,
-        held_slot=partial(_held_slot, draft, layout),
-    )
 
 
 def _held_slot(draft: Draft, layout: Layout | None, move: LayoutMove) -> PromptSlot:

@@ -172,54 +172,59 @@ class MarkStakes:
 
     def reserve(
         self, where: LayoutScope, target: PlanningTarget, variant: MarkedVariant, places: int
-    ) -> int:
-        """The number of the stake on a variant of a call; 0 where it is not to be sent.
+    ) -> tuple[int, str]:
+        """The number of the stake on a variant of a call; 0 and a reason where it is not sent.
 
         A call that is cheaper with its marks already is sent as long as such calls read what they
         should. What it may lose, if it reads nothing, is put by until it has ended.
         """
         if not variant.adds_marks:
-            return 0
+            return 0, ""
         account, now = self._account_of(where), variant.evidence.now
         family = account.of(where.family)
-        costs = _variant_costs(variant, target, family.size_ratio)
+        costs, earned = _variant_costs(variant, target, family.size_ratio), family.earnings(places)
         account.forget_losses(now)  # what is forgotten is no gain of the team's
         before, stake = account.exposure(), costs.risk
-        if costs.should_pay:
-            may_lose = account.expects_reads(stake)
-        else:
-            may_lose = _may_lose(account, variant, costs, family.earnings(places))
-        if account.is_paused(where.family, now) or not may_lose:
-            return 0
+        is_unread = costs.should_pay and not account.expects_reads(stake)
+        if is_unread or account.is_paused(where.family, now):
+            return 0, _READS_FAIL
+        if not costs.should_pay and not _may_lose(account, variant, costs, earned):
+            return 0, self._loss_reason(account, target, variant, costs, earned)
         if not self._team.allows(account.exposure(stake) - before, now):
-            return 0
+            return 0, _TEAM_WAITS
         number = next(self._numbers)
         account.reserve_stake(number, stake, now)
         self._end_change(account, before, now)
-        return number
+        return number, ""
 
     def _end_change(self, account: FeatureAccount, before: float, now: float) -> None:
         """Count a change of a feature's account among its team's losses, and its bytes."""
         self._team.record(account.exposure() - before, now)
         self._accounts.reweigh(account.measure())
 
-    def waiting_reason(
-        self, where: LayoutScope, target: PlanningTarget, variant: MarkedVariant, places: int
+    def _loss_reason(
+        self,
+        account: FeatureAccount,
+        target: PlanningTarget,
+        variant: MarkedVariant,
+        costs: VariantCosts,
+        earned: float,
     ) -> str:
-        """The reason that no stake was reserved on a variant; the arguments are ``reserve``'s."""
-        account = self._account_of(where)
-        family = account.of(where.family)
-        costs, earned = _variant_costs(variant, target, family.size_ratio), family.earnings(places)
-        is_paused = account.is_paused(where.family, variant.evidence.now)
-        if costs.should_pay or is_paused:
-            is_team = not is_paused and account.expects_reads(costs.risk)
-            return _TEAM_WAITS if is_team else _READS_FAIL
+        """The reason that a stake may not be lost."""
+        staked = variant.staked_call(costs, earned)
         if not self._stake:
             return "marks wait: nothing is paid for in advance (THRIFTGATE_LEARNING_STAKE is 0)"
-        if account.allows_stake(staked := variant.staked_call(costs, earned)):
-            may_lose = _may_lose(account, variant, costs, earned)
-            return _TEAM_WAITS if may_lose else f"{_CALLER_CHOSE}; {_TRIED_LATER}"
-        return _loss_reason(account, target, costs.risk, account.max_loss(staked))
+        if account.allows_stake(staked):
+            return f"{_CALLER_CHOSE}; {_TRIED_LATER}"
+        if target.rates is None or not target.rates.input:
+            return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
+        amounts = account.exposure(), account.max_loss(staked), costs.risk
+        nanos = [round(amount / STAKE_UNITS_PER_DOLLAR * 1e9) for amount in amounts]
+        lost, max_loss, more = map(money, nanos)
+        return (
+            f"marks wait: the feature lost {lost} of {max_loss}, and these could lose {more} more;"
+            f" {_TRIED_AGAIN}"
+        )
 
     def release(self, planned: Planned) -> None:
         """A call has ended, however it did: nothing of it is at stake any more."""
@@ -252,8 +257,6 @@ class MarkStakes:
         """Count what the marks of an answered call brought, or would have.
 
         Args:
-            usage: Usage as counted by its provider.
-            unmodified: The same had it been sent unmodified.
             paper: The call with all its marks; None where it counts none.
             calls_before: Earlier calls of its conversation.
         """
@@ -363,22 +366,6 @@ def _dearest_fee(call: SentCall) -> float:
     usual = prices[WRITE_PREFIX + call.regime.usual_ttl]
     marked = [prices.get(WRITE_PREFIX + ttl, usual) for ttl in call.marks.values()]
     return max(marked, default=usual) - 1.0
-
-
-def _loss_reason(account: FeatureAccount, target: PlanningTarget, risk: float, limit: float) -> str:
-    """The reason that a feature's loss forbids a stake."""
-    if target.rates is None or not target.rates.input:
-        return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
-    lost, max_loss, more = map(_dollars, (account.exposure(), limit, risk))
-    return (
-        f"marks wait: the feature lost {lost} of {max_loss}, and these could lose {more} more;"
-        f" {_TRIED_AGAIN}"
-    )
-
-
-def _dollars(amount: float) -> str:
-    """An amount as people read it."""
-    return money(round(amount / STAKE_UNITS_PER_DOLLAR * 1e9))
 
 
 def _extra_values(

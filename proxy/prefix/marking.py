@@ -19,12 +19,12 @@ from proxy.prefix.planned import (
     FullyMarkedCall,
     Planned,
     PlanningTarget,
-    cache_key_source,
     layout_place,
 )
 from proxy.prefix.prediction.lookups import stores_marks_alone
 from proxy.prefix.prediction.prefix_chains import PaperCall, expected_usage
 from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT, SentCall, blocks_left_out
+from proxy.prefix.prompts.fingerprints import name_digest
 from proxy.prefix.team_indexes import TeamIndexes
 from proxy.prefix.unmodified import UsageComparison
 from proxy.records.feature_mode import LayoutScope
@@ -38,7 +38,6 @@ class CallToMark(NamedTuple):
 
     Attributes:
         found: Its prompt, in order.
-        now: Seconds since the epoch.
         alike: The same with other marks: what does not depend on them is computed once.
     """
 
@@ -73,9 +72,12 @@ class CallToMark(NamedTuple):
         return self.indexes.states.peek(self.draft.conversation) or ConversationState()
 
     def key_policy(self) -> BreakpointPolicy:
-        """The policy that sends its cache key alone."""
-        source = cache_key_source(self.draft, self.target)
-        return BreakpointPolicy(key=policies.conversation_cache_key(self.target.regime, source))
+        """The policy that sends its cache key alone, in which no text of the caller's leaves."""
+        request, model = self.draft.request, self.target.model
+        names = f"{request.team}\0{model}", f"{request.team}\0{request.feature}\0{model}"
+        team, feature = (name_digest(self.draft.fingerprint, name).hex()[:16] for name in names)
+        key = policies.conversation_cache_key(self.target.regime, team, feature)
+        return BreakpointPolicy(key=key)
 
     def with_marks(self, policy: BreakpointPolicy) -> MarkedVariant:
         """The call with the marks of a policy."""
@@ -96,7 +98,7 @@ class CallToMark(NamedTuple):
 def with_cache_key(call: CallToMark) -> tuple[CallToMark, BreakpointPolicy]:
     """Decide the conversation's key on this kind of cache, once; the call, and that key alone."""
     draft, target, indexes = call.draft, call.target, call.indexes
-    name = policies.policy_name(target.regime)
+    name = f"{target.regime.name}/{target.regime.provider}"
     known_policies = call.found.plan.policies
     if name in known_policies:
         return call, known_policies[name]
@@ -158,13 +160,12 @@ def affordable_variant(
         variant = whole if fewer is policy else call.with_marks(fewer)
         if variant.marked_places > max_places:
             continue
-        number = stakes.reserve(call.place, call.target, variant, places)
+        number, reason = stakes.reserve(call.place, call.target, variant, places)
         if number:
             is_live = variant.evidence.sent.marks == trial.sent.marks
             live = msgspec.structs.replace(trial, is_live=is_live, number=number, waits=waits)
             return variant, live
-        if variant.adds_marks:
-            waits = stakes.waiting_reason(call.place, call.target, variant, places)
+        waits = reason or waits
     unmarked = call.with_marks(policies.marks_up_to(policy, 0))
     return unmarked, msgspec.structs.replace(trial, waits=waits)
 
@@ -209,10 +210,8 @@ def record_marks(
     """Count what an answered call's marks brought, and how its conversation goes on.
 
     Args:
-        usage: Usage as counted by its provider; None where it did not.
         compared: Its expected usage beside that of the unmodified call; None without usage.
         paper: The call with all its marks; None where it counts none.
-        observation: The call beside those before it.
     """
     habits = indexes.habits.get_or_make(planned.place, ConversationHabits)
     _record_habits(habits, observation, planned.evidence.now)

@@ -48,7 +48,6 @@ class SharedPrefix(msgspec.Struct, frozen=True):
     """The part of a prompt that stands before its conversation.
 
     Attributes:
-        bare: Its blocks without marks.
         lines: The lines of each text, by index of its block.
         may_mark: True if there can be a mark in a tool.
     """

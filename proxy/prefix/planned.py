@@ -9,7 +9,6 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import Plan, more_splits
-from proxy.prefix.breakpoints.policies import CacheKeySource
 from proxy.prefix.conversations import ResolvedConversation
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.layouts.agent_shapes import TextSplits, long_texts
@@ -18,7 +17,6 @@ from proxy.prefix.prediction.leading_texts import SeenTexts, TextOwner
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
-from proxy.prefix.prompts.fingerprints import name_digest
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt, PromptSlot
 from proxy.records.body_reader import SplitBody
 from proxy.records.call import UncompactedConversation
@@ -98,7 +96,6 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         turns: Answers it held as its caller wrote it; 0 in a conversation's first call.
         chain: Fingerprints of its messages, as its caller wrote them.
-        resolved: Its conversation, and the evidence for it.
         beginning: The beginning of its body, for the next call's.
         splits: Places at which long texts of a conversation's first call are parted.
     """
@@ -199,7 +196,6 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         body: The chat body; the caller's own where nothing changed.
         plan: Plan of the conversation from now on; more than before where it grew.
         prompt: The prompt as it is sent, without the marks that were added.
-        notes: Parts left unmodified, and why.
         direct: The same call unmodified; None where nothing of it was modified.
         trial: The same call with its marks; None where marks cost nothing or none was asked for.
     """
@@ -261,14 +257,3 @@ def layout_place(request: PlanningRequest, model: str) -> LayoutScope:
 @lru_cache(_MAX_SCOPES)
 def _layout_scope(team: str, feature: str, model: str) -> LayoutScope:
     return LayoutScope(team, feature, model_family(model))
-
-
-def cache_key_source(draft: Draft, target: PlanningTarget) -> CacheKeySource:
-    """The hashes that a call's cache keys are made of."""
-    request = draft.request
-    names = (
-        f"{request.team}\0{target.model}",
-        f"{request.team}\0{request.feature}\0{target.model}",
-    )
-    team, feature = (name_digest(draft.fingerprint, name).hex()[:16] for name in names)
-    return CacheKeySource(team=team, feature=feature)

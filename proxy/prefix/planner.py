@@ -69,7 +69,6 @@ class Planner:
     Args:
         secret: Makes fingerprints that no one without it can make.
         share: The part of all conversations that is sent unmodified, to compare with.
-        max_bytes: Bytes of all that is remembered, about.
         stake: Amount that a feature's marks may lose, in nano-dollars times a million tokens.
         process: Tells the keys that agents' sessions share here from those of other processes.
     """
@@ -201,11 +200,6 @@ class Planner:
         self, draft: Draft, target: PlanningTarget, plan: Plan, layout: Layout | None, now: float
     ) -> Planned:
         """Plan the call for this target.
-
-        Args:
-            plan: Plan of its conversation.
-            layout: The one that the plan names; None for none.
-            now: Seconds since the epoch.
 
         Raises:
             Unplannable: If the body has to go unmodified; says why.

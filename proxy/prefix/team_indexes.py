@@ -50,8 +50,6 @@ class TeamIndexes:
     """The indexes of one team's calls; each drops first what was used longest ago.
 
     Attributes:
-        habits: Counts of how the conversations of each of its features go on.
-        stakes: The books of what their marks earned, and may lose.
         size: Bytes they took when they were measured last.
         is_measured: True if no call was read since.
     """

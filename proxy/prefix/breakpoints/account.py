@@ -70,7 +70,6 @@ class MarkAccount(msgspec.Struct):
         net: Amount that the marks which were sent brought; below 0 for a loss.
         balance: The same, of which a loss counts half after a day.
         total: Cost of all calls, had they been sent unmodified.
-        calls: Number of them.
         news: Amounts counted since it was stored last.
         is_long_lived: True if marks are bought for the longest lifetime.
         failed_reads: Calls in a row that read less than half of what they should.
@@ -133,7 +132,6 @@ class MarkAccount(msgspec.Struct):
         a row none is sent for a while, which doubles with each further one.
 
         Args:
-            now: Time at which the call was made, in seconds.
             came: True if it read at least half.
         """
         if came:
@@ -151,7 +149,6 @@ class MarkAccount(msgspec.Struct):
 
         Args:
             fees: Surcharge of writing all of each place, in wire order; 0 where nothing is.
-            is_first_call: True if the conversation begins.
         """
         last = PromptPlace.FIRST_CALL if is_first_call else PromptPlace.LATER_CALL
         worth = best = 0.0
@@ -185,9 +182,7 @@ class MarkAccount(msgspec.Struct):
         made; a conversation's end once it went on, too.
 
         Args:
-            values: By place, in wire order.
             calls_before: Earlier calls of it: what the second reads, the first wrote.
-            now: Time of the call, in seconds.
             life: Seconds that what it wrote lives.
         """
         self.places = [balance * _DECAY for balance in self.places]

@@ -87,11 +87,9 @@ class FeatureAccount(msgspec.Struct):
     """The books of one feature's marks on all models, which have one stake together.
 
     Attributes:
-        stake: Amount that it may lose.
         families: Those on each family of models.
         stakes: Possible losses of calls that have not ended, and since when, by number.
         reads_failed: True if the latest call that should have read something lost by its marks.
-        size_bytes: Bytes that it took when it was measured last.
     """
 
     stake: float = DEFAULT_STAKE

@@ -30,23 +30,16 @@ _ESTIMATE_ERROR_FACTOR: Final = 1.4
 _SURE_LENGTH_FACTOR: Final = 1.2
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """A breakpoint at the end of a block."""
-
-    block: int
-    ttl: str
-
-
 class MarkPlacement(msgspec.Struct, frozen=True):
     """The marks of a call.
 
     Attributes:
-        marks: Those to add, in wire order.
+        marks: Lifetimes of those to add by the index of their block, in wire order.
         notes: Reasons that a mark which the policy asks for does not stand, a sentence each. A
             place that the prompt has not, that is too short or marked already needs none.
     """
 
-    marks: tuple[Mark, ...] = ()
+    marks: Mapping[int, str] = {}
     notes: tuple[str, ...] = ()
 
 
@@ -87,7 +80,7 @@ def place_marks(
     ``ends`` are the tokens up to the end of each block, or as near as is known.
     """
     room = free_marks(regime, caller_marks, explicit=policy.explicit)
-    marks: list[Mark] = []
+    marks: dict[int, str] = {}
     notes = []
     requests = _requested_marks(policy, blocks, regime, end)
     if policy.first:
@@ -103,11 +96,11 @@ def place_marks(
         elif not ttl:
             note = "no lifetime that is sold here fits between the caller's own marks"
         else:
-            marks.append(Mark(requested.block, ttl))
+            marks[requested.block] = ttl
             continue
         notes.append(f"no mark after {requested.what}: {note}")
-    if room > len(marks) and (free := _free_mark(blocks, ends, regime, caller_marks)) is not None:
-        marks += [] if free.block in {mark.block for mark in marks} else [free]
+    if room > len(marks):
+        marks = {**_free_mark(blocks, ends, regime, caller_marks), **marks}
     return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
 
 
@@ -116,22 +109,22 @@ def _free_mark(
     ends: Sequence[int],
     regime: Regime,
     caller_marks: Mapping[int, str],
-) -> Mark | None:
+) -> dict[int, str]:
     """The mark after the stable slot, where it costs nothing: a caller's mark stands behind it.
 
     What stands before that mark is charged at its price anyway. OpenAI's caches write so many of
     the latest marks, so that there one more may displace another.
     """
     if regime.name == _OPENAI or not caller_marks:
-        return None
+        return {}
     heads = count_leading_blocks(blocks)
     place = _last_markable_block(blocks, heads, PromptSlot.STABLE, regime)
     if place >= max(caller_marks):
-        return None
+        return {}
     requested = _RequestedMark("the stable slot", place, regime.usual_ttl)
     ttl = _mark_lifetime(requested, regime, caller_marks)
     is_free = ttl in caller_marks.values() and _is_markable(place, ends, regime, caller_marks)
-    return Mark(place, ttl) if is_free else None
+    return {place: ttl} if is_free else {}
 
 
 def _requested_marks(
@@ -311,15 +304,14 @@ def _mark_lifetime(
     return min(fitting, key=lambda ttl: abs(span[ttl] - requested_span), default="")
 
 
-def _in_wire_order(marks: Sequence[Mark], regime: Regime) -> tuple[Mark, ...]:
+def _in_wire_order(marks: Mapping[int, str], regime: Regime) -> dict[int, str]:
     """The marks in wire order, each at least as long-lived as those behind it."""
-    ordered: list[Mark] = []
-    longest = ""
-    for mark in sorted(marks, key=lambda mark: -mark.block):
-        if regime.lifetimes.get(mark.ttl, 0.0) >= regime.lifetimes.get(longest, 0.0):
-            longest = mark.ttl
-        ordered.append(Mark(mark.block, longest))
-    return tuple(reversed(ordered))
+    ordered, longest = {}, ""
+    for block in sorted(marks, reverse=True):
+        if regime.lifetimes.get(marks[block], 0.0) >= regime.lifetimes.get(longest, 0.0):
+            longest = marks[block]
+        ordered[block] = longest
+    return dict(reversed(ordered.items()))
 
 
 def place_values(spans: Sequence[tuple[int, int]], regime: Regime, usage: Usage) -> PlaceValues:

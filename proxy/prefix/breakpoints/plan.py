@@ -34,9 +34,6 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The marks of a conversation on one kind of cache; "" marks nothing there.
 
     Attributes:
-        tools: The lifetime of the mark after the tools, where what follows them changes.
-        stable: The lifetime of the mark after the stable slot.
-        semi: The lifetime of the mark after the semi-stable slot.
         history: The lifetime of the mark after the conversation so far.
         first: The lifetime of the mark after the first block that ends a cacheable prefix.
         back: Number of blocks at the end that the mark leaves out, as later calls do not repeat
@@ -67,7 +64,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The decisions for one conversation; the same in every process that shares a store.
 
     Attributes:
-        arm: True if it is treated.
         layout: The version of the layout applied; 0 for none.
         tools: Fingerprints of its tools in the order they are sent (hex).
         as_came: True if its tools are written as their caller writes them, else in one rendering.
@@ -77,7 +73,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         onward: Its first continuation, in hex: the chain of that call, and its last answer's key.
             () until it did. Another call that begins as it did belongs to it if it went on so, too.
         shape: The version of the agents' shapes by which its instructions are parted; 0 for none.
-        splits: Places at which its long texts are parted.
         conversation: In the place of a plan, the conversation (hex) whose first call was this but
             for its last messages, or ``SEVERAL``; "" for a plan.
     """

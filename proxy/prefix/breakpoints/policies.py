@@ -97,17 +97,6 @@ def key_headers(policy: BreakpointPolicy, regime: Regime) -> dict[str, str]:
     return {name: policy.key} if name and policy.key else {}
 
 
-class CacheKeySource(msgspec.Struct, frozen=True, kw_only=True):
-    """The hashes that cache keys are made of; no text of the caller's leaves in them.
-
-    Attributes:
-        team: The team, on this model.
-    """
-
-    team: str = ""
-    feature: str = ""
-
-
 def fixed_marks(
     regime: Regime,
     policy: BreakpointPolicy,
@@ -160,11 +149,6 @@ def may_switch_off(regime: Regime) -> bool:
     return regime.name == _OPENAI
 
 
-def policy_name(regime: Regime) -> str:
-    """The name under which a plan keeps the key for a kind of cache."""
-    return f"{regime.name}/{regime.provider}"
-
-
 def begins_anew_each_time(before: Sequence[PromptStart], now: PromptStart) -> bool:
     """True if no two of many calls of a conversation began alike, this one among them.
 
@@ -174,11 +158,11 @@ def begins_anew_each_time(before: Sequence[PromptStart], now: PromptStart) -> bo
     return len(before) >= _MIN_DIFFERENT_CALLS and len(firsts) > len(before)
 
 
-def conversation_cache_key(regime: Regime, key_source: CacheKeySource) -> str:
-    """The key that brings calls of one prefix together; "" for none.
+def conversation_cache_key(regime: Regime, team: str, feature: str) -> str:
+    """The key that brings calls of one prefix together: its team's or feature's; "" for none.
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
     """
     if not _ROUTED_BY_KEY.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
-        return key_source.feature
-    return key_source.team if needs_key(regime.name, regime.provider) else ""
+        return feature
+    return team if needs_key(regime.name, regime.provider) else ""

@@ -325,13 +325,9 @@ def _rename_part_types(raw: bytes, names: Mapping[bytes, bytes]) -> bytes:
             if _COMPACT + name + b'"' in renamed:
                 renamed = renamed.replace(_COMPACT + name + b'"', _COMPACT + other + b'"')
         return renamed
-    changed, times = _type_pattern(names).subn(lambda match: match[1] + names[match[2]] + b'"', raw)
+    types = re.compile(_TYPE % b"|".join(names))
+    changed, times = types.subn(lambda match: match[1] + names[match[2]] + b'"', raw)
     return changed if times else raw
-
-
-def _type_pattern(names: Mapping[bytes, bytes]) -> re.Pattern[bytes]:
-    """Finds these types of parts; compiled once each."""
-    return re.compile(_TYPE % b"|".join(names))
 
 
 def _plain_input(item: bytes) -> bytes:

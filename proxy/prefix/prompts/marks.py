@@ -46,7 +46,6 @@ class _Form(msgspec.Struct, frozen=True, eq=False):
     """The wire form of a mark.
 
     Attributes:
-        name: The member.
         opening: Its value without the closing brace.
         usual: The lifetime that needs no saying.
         parts: The types of content parts that take it.

@@ -27,56 +27,53 @@ SendAlert = Callable[[Alert], bool]
 
 
 def suspension_alert(place: LayoutScope, why: str, now: float) -> Alert:
-    """The alert that a feature went back to pass-through.
-
-    Args:
-        place: The feature.
-        why: Evidence that planning made it dearer, in one sentence.
-        now: Seconds since the epoch.
-    """
-    family = ("--family", place.family) if place.family != EVERY_FAMILY else ()
-    resume = ("thriftgate", "layout", "resume", place.team, place.feature, *family)
-    named = f"feature {place.feature or '(none)'} of team {place.team}"
-    models = f" on {place.family}" if place.family else ""
-    return Alert(
-        kind="planning",
-        subject=named + models,
-        severity=Severity.TICKET,
-        title=f"Planning made {named}{models} dearer and is suspended",
-        facts=(("found", why),),
+    """The alert that a feature went back to pass-through, and the evidence in one sentence."""
+    return _alert(
+        place,
+        why,
+        now,
+        title=f"Planning made {_feature_name(place)} dearer and is suspended",
         action="Its prompts are sent unmodified from now on, in all processes.",
-        fix=f"See `thriftgate misses`; to plan it again: `{shlex.join(resume)}`.",
-        began=now,
-        expires=now + _ALERT_DAYS * _DAY_S,
+        fix=f"See `thriftgate misses`; to plan it again: `{_layout_command('resume', place)}`.",
     )
 
 
 def step_back_alert(place: LayoutScope, layout: int, before: int, why: str, now: float) -> Alert:
-    """The alert that a feature went back to the layout before.
-
-    Args:
-        place: The feature.
-        layout: Version that was rolled back.
-        before: Version that holds again; 0 for none.
-        why: Evidence that it made the feature dearer, in one sentence.
-        now: Seconds since the epoch.
-    """
-    family = ("--family", place.family) if place.family != EVERY_FAMILY else ()
-    approve = ("thriftgate", "layout", "approve", place.team, place.feature, str(layout), *family)
-    named = f"feature {place.feature or '(none)'} of team {place.team}"
-    models = f" on {place.family}" if place.family else ""
+    """The alert that a feature went back from a layout to the one before; 0 for none."""
     restored = f"layout {before}" if before else "no layout"
+    approve = _layout_command("approve", place, str(layout))
+    return _alert(
+        place,
+        why,
+        now,
+        title=f"Layout {layout} made {_feature_name(place)} dearer and was rolled back",
+        action=f"New conversations have {restored} again; nothing approves itself for a day.",
+        fix=f"Nothing has to be done; to apply it all the same: `{approve}`.",
+    )
+
+
+def _alert(place: LayoutScope, why: str, now: float, *, title: str, action: str, fix: str) -> Alert:
     return Alert(
         kind="planning",
-        subject=named + models,
+        subject=_feature_name(place),
         severity=Severity.TICKET,
-        title=f"Layout {layout} made {named}{models} dearer and was rolled back",
+        title=title,
         facts=(("found", why),),
-        action=f"New conversations have {restored} again; nothing approves itself for a day.",
-        fix=f"Nothing has to be done; to apply it all the same: `{shlex.join(approve)}`.",
+        action=action,
+        fix=fix,
         began=now,
         expires=now + _ALERT_DAYS * _DAY_S,
     )
+
+
+def _feature_name(place: LayoutScope) -> str:
+    models = f" on {place.family}" if place.family else ""
+    return f"feature {place.feature or '(none)'} of team {place.team}{models}"
+
+
+def _layout_command(name: str, place: LayoutScope, *more: str) -> str:
+    family = ("--family", place.family) if place.family != EVERY_FAMILY else ()
+    return shlex.join(("thriftgate", "layout", name, place.team, place.feature, *more, *family))
 
 
 class PlanningGuard:
@@ -84,12 +81,6 @@ class PlanningGuard:
 
     A feature passes through, or leaves its layout, in this process at once, in all others as soon
     as they see it in the database.
-
-    Args:
-        store: Store of the decisions.
-        tasks: Background tasks that shutdown waits for.
-        now: The clock.
-        say: Notifies people.
     """
 
     def __init__(

@@ -29,12 +29,7 @@ _MAX_LAYOUTS: Final = 1_024
 
 
 class StoreReads:
-    """Reads of one process; failures are logged with their reason, a line in ten seconds.
-
-    Args:
-        store: Store of plans and layouts.
-        now: Seconds since the epoch.
-    """
+    """Reads of one process; failures are logged with their reason, a line in ten seconds."""
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
         self._store = store
@@ -76,12 +71,7 @@ class StoreReads:
 
 
 class KnownLayouts:
-    """The layouts of one process; what was read of the store once is not read again.
-
-    Args:
-        store: Store of the layouts, with those that hold at hand.
-        reads: Reads others from it.
-    """
+    """The layouts of one process; what was read of the store once is not read again."""
 
     def __init__(self, store: Store, reads: StoreReads) -> None:
         self._store = store
@@ -122,10 +112,8 @@ class KnownLayouts:
         """Propose what pays by now, and withdraw what does not any more; blocks.
 
         Args:
-            where: The feature, and the family of models.
             layout: The layout that pays beside the one in force; None for none.
             calls: Calls of it that this process saw.
-            now: Seconds since the epoch.
         """
         digest = layout_digest(layout) if layout is not None else ""
         if layout is not None:

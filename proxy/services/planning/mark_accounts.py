@@ -36,7 +36,6 @@ class MarkAccountExchange:
     Args:
         memory: Counts the marks of this process.
         lock: Held while it is used.
-        now: Seconds since the epoch.
     """
 
     def __init__(

@@ -71,10 +71,6 @@ class PromptPlanning:
     """Plans the calls of one process.
 
     Args:
-        planner: Planner that decides.
-        store: Store of plans and layouts.
-        tasks: Background tasks that shutdown waits for.
-        now: The clock.
         say: Notifies people of features that planning made dearer; None to notify no one.
     """
 

@@ -50,12 +50,7 @@ def begin_upkeep(
 
 
 async def apply_retention(opened: Store, days: int, now: Callable[[], float]) -> None:
-    """Drop what is older than it may be, a little at a time, until cancelled.
-
-    Args:
-        days: Days that receipts are kept.
-        now: The clock.
-    """
+    """Drop what is older than it may be, a little at a time, until cancelled."""
     while True:
         before, idle = now() - days * _DAY_S, now() - _PLAN_RETENTION_DAYS * _DAY_S
         try:
@@ -86,10 +81,6 @@ async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], f
     """Write down which keys are known, for a start without the database, until cancelled.
 
     Where they are never to be served, none are left on disk.
-
-    Args:
-        settings: They say where, and whether at all.
-        now: The clock.
     """
     path = settings.folder / FILE_NAME
     if not settings.known_keys_max_age_s:
@@ -108,12 +99,7 @@ def measure_and_suspend(opened: Store, now: Callable[[], float]) -> list[Suspens
 
 
 async def suspend_harmful_features(opened: Store, now: Callable[[], float], say: SendAlert) -> None:
-    """Return features that planning makes dearer to being sent unmodified, until cancelled.
-
-    Args:
-        now: The clock.
-        say: Notifies people.
-    """
+    """Return features that planning makes dearer to being sent unmodified, until cancelled."""
     while True:
         await asyncio.sleep(_GUARD_INTERVAL_S)
         try:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.placement import Mark, MarkPlacement, PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import MarkPlacement, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI
@@ -39,7 +39,7 @@ def stand(
 
 
 def places(found: MarkPlacement) -> list[tuple[int, str]]:
-    return [(mark.block, mark.ttl) for mark in found.marks]
+    return list(found.marks.items())
 
 
 def test_marks_end_the_slots_and_the_conversation():
@@ -189,12 +189,12 @@ def test_a_lifetime_openai_does_not_sell_is_not_asked_for():
 
 
 def test_an_empty_prompt_has_no_marks():
-    assert stand("").marks == ()
-    assert stand("", tail=1).marks == ()
+    assert stand("").marks == {}
+    assert stand("", tail=1).marks == {}
 
 
 def test_a_tail_of_everything_leaves_nothing_to_mark():
-    assert stand("uu", BreakpointPolicy(history="5m"), tail=5).marks == ()
+    assert stand("uu", BreakpointPolicy(history="5m"), tail=5).marks == {}
 
 
 TTL = st.sampled_from(["", "5m", "1h"])
@@ -233,22 +233,19 @@ def test_marks_are_never_too_many_too_early_or_out_of_order(prompt):
 
     found = stand(prompt.drawn, prompt.policy, ANTHROPIC, own, prompt.tail, each)
 
-    spans = [ANTHROPIC.lifetimes[mark.ttl] for mark in found.marks]
-    blocks = [mark.block for mark in found.marks]
+    spans = [ANTHROPIC.lifetimes[ttl] for ttl in found.marks.values()]
+    blocks = list(found.marks)
     assert len(found.marks) + len(own) <= max(4, len(own))
     assert blocks == sorted(set(blocks))
     assert spans == sorted(spans, reverse=True)
     assert all((at + 1) * each * 1.4 >= 1_024 and at not in own for at in blocks)
     assert all(prompt.drawn[at] != "a" for at in blocks)
-    assert all(in_order(mark, own) for mark in found.marks)
+    assert all(in_order(at, ANTHROPIC.lifetimes[ttl], own) for at, ttl in found.marks.items())
 
 
-def in_order(mark: Mark, own: dict[int, str]) -> bool:
+def in_order(block: int, lives: float, own: dict[int, str]) -> bool:
     span = ANTHROPIC.lifetimes
-    return all(
-        span[ttl] >= span[mark.ttl] if at < mark.block else span[ttl] <= span[mark.ttl]
-        for at, ttl in own.items()
-    )
+    return all(span[ttl] >= lives if at < block else span[ttl] <= lives for at, ttl in own.items())
 
 
 def test_tools_are_marked_at_the_last_of_them():
@@ -262,7 +259,7 @@ def test_tools_are_marked_at_the_last_of_them():
 def test_tools_that_are_gone_are_not_marked():
     found = stand("su", BreakpointPolicy(tools="5m"))
 
-    assert found.marks == ()
+    assert found.marks == {}
     assert found.notes == ()
 
 

@@ -3,7 +3,6 @@ import pytest
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.policies import (
-    CacheKeySource,
     begins_anew_each_time,
     conversation_cache_key,
     fixed_marks,
@@ -13,7 +12,6 @@ from proxy.prefix.breakpoints.policies import (
 from proxy.prefix.prediction.sent_call import PromptStart
 from tests.proxy.prefix.sent_calls import ANTHROPIC, INTERVAL, OPENAI
 
-ROAD = CacheKeySource(team="t", feature="f")
 KEY = BreakpointPolicy(key="k")
 
 
@@ -65,7 +63,7 @@ def test_the_shortest_prefix_is_marked_alone():
 
 def test_keys_route_or_are_left_out_as_the_cache_wants():
     def of(name: str, provider: str) -> str:
-        return conversation_cache_key(Regime(name=name, provider=provider), ROAD)
+        return conversation_cache_key(Regime(name=name, provider=provider), "t", "f")
 
     assert of("block-chain", "mistral") == "t"
     assert of("block-chain", "xai") == "f"
@@ -78,7 +76,7 @@ def test_keys_route_or_are_left_out_as_the_cache_wants():
 @pytest.mark.parametrize("name", ["openai-interval", "openai-breakpoint"])
 @pytest.mark.parametrize("provider", ["openai", "azure"])
 def test_openai_and_azure_route_by_the_prompt_alone_however_busy_a_prefix_is(name, provider):
-    assert conversation_cache_key(Regime(name=name, provider=provider), ROAD) == ""
+    assert conversation_cache_key(Regime(name=name, provider=provider), "t", "f") == ""
 
 
 def starts(*firsts: int) -> list[PromptStart]:
