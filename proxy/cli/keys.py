@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from proxy.cli.terminal import Terminal, empty_table, format_time, sentence
+from proxy.cli.terminal import Terminal, empty_table, find_team, format_time, sentence
 from slo.duration import parse_duration
 
 if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
-    from proxy.store.sql.access.teams import KeyLimits, KeyRecord, Team
+    from proxy.store.sql.access.teams import KeyLimits, KeyRecord
     from proxy.store.store import Store
 
 
@@ -70,7 +70,7 @@ def _add_create(commands: typer.Typer, terminal: Terminal, catalog: Callable[[],
         limits = _limits(terminal, expires, model)
         unknown = list(_unknown_models(catalog(), model)) if model else []
         with terminal.store() as opened:
-            owner = _known_team(opened, team)
+            owner = find_team(opened, team)
             similar = "" if owner else _similar_teams(opened, team)
             if owner is None and existing:
                 terminal.fail(f"There is no team named {team}.{similar}")
@@ -214,10 +214,6 @@ def _team_list(terminal: Terminal) -> Callable[..., None]:
         terminal.show(table)
 
     return team_list
-
-
-def _known_team(opened: Store, name: str) -> Team | None:
-    return next((team for team in opened.teams.all() if name in {team.name, team.id}), None)
 
 
 def _similar_teams(opened: Store, name: str) -> str:

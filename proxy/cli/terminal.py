@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleRenderable
 from rich.table import Column, Table
 
 if TYPE_CHECKING:  # it takes longer to import than most commands take to run
+    from proxy.store.sql.access.teams import Team
     from proxy.store.store import Store
 
 _DRAIN_TIMEOUT_S = 5.0
@@ -23,6 +24,9 @@ _PIPE_COLUMNS: Final = 10_000
 
 Days = Annotated[int, typer.Option(help="How many days back.", min=1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+TeamName = Annotated[str, typer.Argument(help="The team's name or id.")]
+FeatureName = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
+By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +118,15 @@ class Terminal:
 
     def team(self, store: "Store", name: str) -> str:
         """The id of the team with this name or id; ends the command where there is none."""
-        record = next((team for team in store.teams.all() if name in {team.name, team.id}), None)
+        record = find_team(store, name)
         if record is not None:
             return record.id
         return self.fail(f"There is no team named {name}. `thriftgate team list` shows them.")
+
+
+def find_team(store: "Store", name: str) -> "Team | None":
+    """The team with this name or id; None where there is none."""
+    return next((team for team in store.teams.all() if name in {team.name, team.id}), None)
 
 
 def sentence(error: Exception) -> str:

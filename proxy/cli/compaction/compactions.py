@@ -10,16 +10,21 @@ import typer
 from compaction.policy import CompactionMode
 from proxy.cli import compaction_tables
 from proxy.cli.columns import TIME, TableColumn, documents, text_table
-from proxy.cli.terminal import AsJson, Days, Terminal, feature_name, format_time
+from proxy.cli.terminal import (
+    AsJson,
+    By,
+    Days,
+    FeatureName,
+    TeamName,
+    Terminal,
+    feature_name,
+    format_time,
+)
 
 if TYPE_CHECKING:
     from proxy.cli.compaction_tables import FeatureCompaction
     from proxy.records.compaction_settings import FeatureSettings
     from proxy.settings import Settings
-
-_Team = Annotated[str, typer.Argument(help="The team's name or id.")]
-_Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
-_By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
 
 
 def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
@@ -67,8 +72,8 @@ class _Commands:
 
     def mode(
         self,
-        team: _Team,
-        feature: _Feature,
+        team: TeamName,
+        feature: FeatureName,
         mode: CompactionMode,
         *,
         keep_turns: Annotated[
@@ -77,7 +82,7 @@ class _Commands:
         target_tokens: Annotated[
             int | None, typer.Option(help="Tokens a prompt is to come down to.", min=1)
         ] = None,
-        by: _By = "",
+        by: By = "",
     ) -> None:
         """Set how far a feature is compacted: off, trim, facts, facts+model or native.
 
@@ -102,7 +107,7 @@ class _Commands:
         if feature not in called:
             self._terminal.say(f"There is no call of team {team} with it yet.")
 
-    def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
+    def resume(self, team: TeamName, feature: FeatureName, *, by: By = "") -> None:
         """Compact a feature that was stepped back as it was chosen, and prove it afresh."""
         with self._terminal.store() as store:
             place = (self._terminal.team(store, team), feature)

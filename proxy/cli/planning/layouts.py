@@ -22,7 +22,16 @@ from proxy.cli.columns import (
     text_table,
     with_team,
 )
-from proxy.cli.terminal import AsJson, Terminal, feature_name, format_time, sentence
+from proxy.cli.terminal import (
+    AsJson,
+    By,
+    FeatureName,
+    TeamName,
+    Terminal,
+    feature_name,
+    format_time,
+    sentence,
+)
 from proxy.records.feature_mode import FeatureState, FeatureStates, LayoutScope, PlanningMode
 
 if TYPE_CHECKING:
@@ -30,14 +39,11 @@ if TYPE_CHECKING:
     from proxy.store.sql.settings.layout_rows import Proposal
     from proxy.store.store import Store
 
-_Team = Annotated[str, typer.Argument(help="The team's name or id.")]
-_Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
 _UNCHOSEN_MODE: Final = (
     "Nobody chose it: it is THRIFTGATE_PLANNING of this command. A gateway that was started with"
     " another value uses that one."
 )
 _Family = Annotated[str, typer.Option(help="The family of models; needed where there are several.")]
-_By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
 
 
 def layouts(terminal: Terminal) -> typer.Typer:
@@ -87,7 +93,7 @@ class _Commands:
             self._terminal.say("No feature has a layout or a mode of its own yet.")
 
     def show(
-        self, team: _Team, feature: _Feature, *, family: _Family = "", as_json: AsJson = False
+        self, team: TeamName, feature: FeatureName, *, family: _Family = "", as_json: AsJson = False
     ) -> None:
         """Show a feature's settings, and each version of its layout with its moves."""
         with self._terminal.store() as store:
@@ -126,12 +132,12 @@ class _Commands:
 
     def mode(
         self,
-        team: _Team,
-        feature: _Feature,
+        team: TeamName,
+        feature: FeatureName,
         mode: PlanningMode,
         *,
         family: _Family = "",
-        by: _By = "",
+        by: By = "",
     ) -> None:
         """Set what planning may do to a feature: off, observe, apply or auto.
 
@@ -152,7 +158,13 @@ class _Commands:
             self._terminal.say(_feature_warning(team, feature, called))
 
     def approve(
-        self, team: _Team, feature: _Feature, version: int, *, family: _Family = "", by: _By = ""
+        self,
+        team: TeamName,
+        feature: FeatureName,
+        version: int,
+        *,
+        family: _Family = "",
+        by: By = "",
     ) -> None:
         """Apply a version of a feature's layout to conversations that begin from now on."""
         with self._terminal.store() as store:
@@ -172,7 +184,7 @@ class _Commands:
             self._terminal.say(f"It is not applied yet: {_state(standing)}.")
 
     def rollback(
-        self, team: _Team, feature: _Feature, *, family: _Family = "", by: _By = ""
+        self, team: TeamName, feature: FeatureName, *, family: _Family = "", by: By = ""
     ) -> None:
         """Go back to the layout that held before, or to none."""
         with self._terminal.store() as store:
@@ -191,7 +203,7 @@ class _Commands:
             stay = layout_command("mode", team, whole, PlanningMode.OBSERVE.value)
             self._terminal.say(f"Another may approve itself after a day; to have none: {stay}.")
 
-    def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
+    def resume(self, team: TeamName, feature: FeatureName, *, by: By = "") -> None:
         """Plan a suspended feature again, and measure it afresh."""
         with self._terminal.store() as store:
             whole = self._all_families(store, team, feature)

@@ -1,8 +1,6 @@
 """Recorded calls as the gateway would have compacted, marked and arranged them."""
 
 import logging
-from collections import Counter
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -29,20 +27,34 @@ _REASONS: Final = 20
 _OTHERS: Final = "other reasons"
 
 
-class ReplayedCompaction(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayedCompaction(msgspec.Struct, kw_only=True):
     """The totals of compaction.
 
     Attributes:
         calls: Calls in which facts stood for messages.
         resets: Of these, the first ones after a compaction: their prefix moved.
         trimmed: Calls in which tool results were said shorter, and nothing else.
-        uncompacted: Calls without facts, by the reason.
+        uncompacted: Calls without facts, by the reason; bounded.
     """
 
     calls: int = 0
     resets: int = 0
     trimmed: int = 0
-    uncompacted: Mapping[str, int] = {}
+    uncompacted: dict[str, int] = {}
+
+    def leave(self, why: str, calls: int = 1) -> None:
+        """Count calls without facts."""
+        is_named = why in self.uncompacted or len(self.uncompacted) < _REASONS
+        reason = why if is_named else _OTHERS
+        self.uncompacted[reason] = self.uncompacted.get(reason, 0) + calls
+
+    def include(self, other: "ReplayedCompaction") -> None:
+        """Add the totals of other calls."""
+        self.calls += other.calls
+        self.resets += other.resets
+        self.trimmed += other.trimmed
+        for why, calls in other.uncompacted.items():
+            self.leave(why, calls)
 
 
 class CompactedVariant:
@@ -67,8 +79,7 @@ class CompactedVariant:
             window=route.window or 0,
         )
         self._memory = CompactionMemory()
-        self._calls = self._resets = self._trimmed = 0
-        self._uncompacted: Counter[str] = Counter()
+        self.totals = ReplayedCompaction()
         self._failed = False
 
     def body(self, line: RecordedCall, now: float) -> bytes:
@@ -76,29 +87,20 @@ class CompactedVariant:
         compaction = _NOT_COMPACTED if line.is_native else self._compact(line, now)
         shortened = compaction.sent
         if shortened is None:
-            self._leave(compaction.why)
+            self.totals.leave(compaction.why)
             return self._planning.body(line, now)
         if _length(shortened.body) < _length(line.body):
-            self._calls += 1
-            self._resets += compaction.reset
+            self.totals.calls += 1
+            self.totals.resets += compaction.reset
         else:
-            self._trimmed += 1
-            self._leave(compaction.why)
+            self.totals.trimmed += 1
+            self.totals.leave(compaction.why)
         compacted = msgspec.structs.replace(line, body=shortened.body, origin=shortened.origin)
         return self._planning.body(compacted, now)
 
     def record_answer(self, usage: Usage) -> None:
         """Learn from the call just answered."""
         self._planning.record_answer(usage)
-
-    def totals(self) -> ReplayedCompaction:
-        """The totals so far."""
-        return ReplayedCompaction(
-            calls=self._calls,
-            resets=self._resets,
-            trimmed=self._trimmed,
-            uncompacted=dict(self._uncompacted),
-        )
 
     def _compact(self, line: RecordedCall, now: float) -> CompactionResult:
         """The compacted call, or the reason why it is sent unmodified."""
@@ -120,10 +122,6 @@ class CompactedVariant:
                 _log.exception("compaction failed with a line, and maybe with others")
             self._failed = True
             return CompactionResult(why="failed")
-
-    def _leave(self, why: str) -> None:
-        few = why in self._uncompacted or len(self._uncompacted) < _REASONS
-        self._uncompacted[why if few else _OTHERS] += 1
 
 
 #: Of a Messages call, which is not compacted.

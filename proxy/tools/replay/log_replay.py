@@ -157,11 +157,10 @@ class LogReplay:
                 include(whole, feature)
         features = sorted(totals.values(), key=lambda feature: -(feature.ways[0].nanos or 0))
         layouts = [variant for variant in self._variants() if isinstance(variant, PlannedVariant)]
-        compactions = [
-            variant.totals()
-            for variant in self._variants()
-            if isinstance(variant, CompactedVariant)
-        ]
+        compaction = ReplayedCompaction()
+        for variant in self._variants():
+            if isinstance(variant, CompactedVariant):
+                compaction.include(variant.totals)
         defaults = (variant for variant in layouts if variant.name == DEFAULT)
         waiting = (feature for variant in defaults for feature in variant.waiting_features())
         unmoved = (feature for variant in layouts for feature in variant.unmoved_features())
@@ -175,7 +174,7 @@ class LogReplay:
             unreadable_answers=self._unreadable.most_frequent(),
             waiting=tuple(sorted(waiting, key=lambda feature: -feature.calls)),
             unmoved=tuple(sorted(unmoved, key=lambda feature: -feature.calls)),
-            compaction=_sum(compactions),
+            compaction=compaction,
             curve_calls=curve_calls,
             curves=curves,
         )
@@ -201,16 +200,4 @@ def _replayed_model(reading: PromptReader, calls: int) -> ReplayedModel:
         regime=route.regime or "",
         calls=calls,
         has_price=route.tariff is not None,
-    )
-
-
-def _sum(compactions: Iterable[ReplayedCompaction]) -> ReplayedCompaction:
-    calls = resets = trimmed = 0
-    uncompacted: Counter[str] = Counter()
-    for compaction in compactions:
-        calls, resets = calls + compaction.calls, resets + compaction.resets
-        trimmed += compaction.trimmed
-        uncompacted.update(compaction.uncompacted)
-    return ReplayedCompaction(
-        calls=calls, resets=resets, trimmed=trimmed, uncompacted=dict(uncompacted)
     )

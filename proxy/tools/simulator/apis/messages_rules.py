@@ -19,31 +19,12 @@ from proxy.tools.simulator.streams import Json
 
 _KNOWN = frozenset(
     {
-        "cache_control",
-        "compaction",
-        "container",
-        "context_management",
-        "diagnostics",
-        "inference_geo",
-        "max_tokens",
-        "mcp_servers",
-        "messages",
-        "metadata",
-        "model",
-        "output_config",
-        "service_tier",
-        "speed",
-        "stop_sequences",
-        "stream",
-        "system",
-        "temperature",
-        "thinking",
-        "tool_choice",
-        "tools",
-        "top_k",
-        "top_p",
+        "cache_control", "compaction", "container", "context_management", "diagnostics",
+        "inference_geo", "max_tokens", "mcp_servers", "messages", "metadata", "model",
+        "output_config", "service_tier", "speed", "stop_sequences", "stream", "system",
+        "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p",
     }
-)
+)  # fmt: skip
 _SAMPLING = ("temperature", "top_p", "top_k")
 _MOST_BREAKPOINTS = 4
 _LEAST_BUDGET = 1024

@@ -76,7 +76,7 @@ def test_a_long_conversation_is_sent_shorter_and_its_prefix_moves_at_resets_alon
     variant = CompactedVariant(small(vocabulary), 0.0)
     calls = agent(40)
     bodies = bodies_of(variant, calls)
-    came = variant.totals()
+    came = variant.totals
 
     assert came.calls > 10
     assert 0 < came.resets < 8
@@ -104,8 +104,8 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
 
     for line, body_sent in zip(calls, bodies_of(variant, calls), strict=True):
         assert_nothing_lost(line.body, body_sent)
-    assert variant.totals().calls == 0
-    assert sum(variant.totals().uncompacted.values()) == 3
+    assert variant.totals.calls == 0
+    assert sum(variant.totals.uncompacted.values()) == 3
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_call_that_cannot_be_compacted_goes_unmodified(vocabulary, line, why):
     variant = CompactedVariant(prompt_reader("breakpoints", vocabulary), 0.0)
 
     assert_nothing_lost(line.body, variant.body(line, 0.0))
-    (reason,) = variant.totals().uncompacted
+    (reason,) = variant.totals.uncompacted
     assert reason == (why or reason)
 
 
@@ -131,7 +131,7 @@ def test_off_compacts_nothing(vocabulary):
     )
     bodies_of(variant, agent(20))
 
-    assert variant.totals().calls == 0
+    assert variant.totals.calls == 0
 
 
 def test_results_said_shorter_are_counted_apart(vocabulary):
@@ -145,7 +145,7 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
     body_sent = variant.body(call(*messages), 0.0)
 
     assert len(body_sent) < len(orjson.dumps(messages))
-    assert (variant.totals().calls, variant.totals().trimmed) == (0, 1)
+    assert (variant.totals.calls, variant.totals.trimmed) == (0, 1)
 
 
 @pytest.mark.parametrize("why", ["signed", ""])
@@ -159,7 +159,7 @@ def test_a_call_that_compaction_refuses_goes_unmodified(vocabulary, why):
     (line,) = agent(1)[:1]
 
     assert_nothing_lost(line.body, variant.body(line, 0.0))
-    assert variant.totals().uncompacted == {why or "not_compactable": 1}
+    assert variant.totals.uncompacted == {why or "not_compactable": 1}
 
 
 def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
@@ -171,17 +171,17 @@ def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
         bodies = bodies_of(variant, agent(2))
 
     assert len(bodies) == 4
-    assert variant.totals().uncompacted == {"failed": 4}
+    assert variant.totals.uncompacted == {"failed": 4}
     assert len(caplog.records) == 1
 
 
 def test_reasons_are_bounded(vocabulary):
     variant = CompactedVariant(prompt_reader("breakpoints", vocabulary), 0.0)
     for number in range(30):
-        variant._leave(f"reason {number}")
+        variant.totals.leave(f"reason {number}")
 
-    assert len(variant.totals().uncompacted) == 21
-    assert variant.totals().uncompacted["other reasons"] == 10
+    assert len(variant.totals.uncompacted) == 21
+    assert variant.totals.uncompacted["other reasons"] == 10
 
 
 def test_the_policy_has_the_routes_prices(vocabulary):
