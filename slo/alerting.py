@@ -44,9 +44,9 @@ class AlertGroup(msgspec.Struct, frozen=True):
         return self.alerts[0].is_open
 
 
-def grouping_time(now: float, seconds: float = GROUPING_SLOT_S) -> float:
+def grouping_time(now: float) -> float:
     """The time at which alerts of now are sent: the end of their slot, alike in all processes."""
-    return now // seconds * seconds + seconds
+    return now // GROUPING_SLOT_S * GROUPING_SLOT_S + GROUPING_SLOT_S
 
 
 def group_alerts(

@@ -40,9 +40,9 @@ from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.budgets.attempt_budgets import (
+    MAX_HEDGED_PROMPT_TOKENS,
     HedgeBudget,
     hedge_delay_s,
-    is_worth_hedging,
     may_begin_sooner,
 )
 
@@ -208,7 +208,7 @@ class HedgedAttempts:
     def _fits_budget(self, choice: RouteChoice, budget: HedgeBudget) -> bool:
         """True if the call is short, and its second attempt within the budget; it is counted."""
         tokens = likely_prompt_tokens(self._context.call)
-        if not is_worth_hedging(tokens, is_warm_there=False):
+        if tokens > MAX_HEDGED_PROMPT_TOKENS:
             return False
         self._predicted = self._abandoned_cost_nanos(choice)
         if not budget.try_acquire(self._predicted, self._context.timeline.now()):

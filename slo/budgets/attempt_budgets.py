@@ -222,18 +222,6 @@ def hedge_delay_s(deadline: float) -> float:
     return LATE_SHARE_OF_DEADLINE * deadline
 
 
-def is_worth_hedging(
-    prompt_tokens: int, *, is_warm_there: bool, max_prompt_tokens: int = MAX_HEDGED_PROMPT_TOKENS
-) -> bool:
-    """True if a hedge may go there; to where the prompt is not cached only if it is short.
-
-    Args:
-        is_warm_there: True if the replica has its prefix cached.
-        max_prompt_tokens: Tokens that may be read from the beginning.
-    """
-    return is_warm_there or prompt_tokens <= max_prompt_tokens
-
-
 class RetryBudget:
     """True if one more retry fits, of all calls of one process or of one model.
 

@@ -129,35 +129,33 @@ def _is_above_target(counts: GoodBadCounts, objective: Objective) -> bool:
     return lower_bound(counts.bad, counts.n) > 1 - objective.target
 
 
-def is_missed(objective: Objective, hour: GoodBadCounts, calls: int | None = None) -> bool:
+def is_missed(objective: Objective, hour: GoodBadCounts) -> bool:
     """True if less than its floor is read from the cache, which chance does not explain.
 
     Args:
+        objective: A cache's.
         hour: Tokens read and not read in the last ``FLOOR_MISSED_WINDOW_S`` seconds.
-        calls: The number of their calls; None takes each prompt to have the least length, so that
-            the calls are never too few and a missed floor is noticed sooner, not later.
     """
-    read, counted = _calls(objective, hour, calls)
+    read, counted = _calls(objective, hour)
     return counted >= MIN_EVENTS and upper_bound(read, counted) < objective.target
 
 
-def is_cleared(objective: Objective, quarter: GoodBadCounts, calls: int | None = None) -> bool:
+def is_cleared(objective: Objective, quarter: GoodBadCounts) -> bool:
     """True if as much as its upper edge is read from the cache again, which is no accident.
 
     Args:
+        objective: A cache's.
         quarter: Tokens read and not read in the last ``FLOOR_CLEARED_WINDOW_S`` seconds.
-        calls: As above.
     """
-    read, counted = _calls(objective, quarter, calls)
+    read, counted = _calls(objective, quarter)
     return counted >= MIN_EVENTS and lower_bound(read, counted) >= clear_share(objective)
 
 
-def _calls(objective: Objective, counts: GoodBadCounts, calls: int | None) -> tuple[float, float]:
+def _calls(objective: Objective, counts: GoodBadCounts) -> tuple[float, float]:
     """Calls that were read from the cache, and all of them, where tokens were counted.
 
     Tokens of one prompt are read together or not at all: they are no more evidence than one call.
+    Each prompt is taken to have the least length, so that calls are never too few and a missed
+    floor is noticed sooner, not later.
     """
-    if not counts.n:
-        return 0.0, 0.0
-    counted = counts.n / objective.min_prompt if calls is None else float(calls)
-    return counted * (counts.good / counts.n), counted
+    return counts.good / objective.min_prompt, counts.n / objective.min_prompt

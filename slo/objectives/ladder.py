@@ -1,4 +1,4 @@
-"""Decides if a fallback level can answer a call, and if a switch to it saves money.
+"""Decides if a fallback level can answer a call.
 
 A model that lacks what a call needs (tools, images, a long prompt) would turn a slow answer into
 none, so capabilities are checked first. One that the catalog does not declare counts as missing.
@@ -81,35 +81,6 @@ def missing_capability(wants: CallRequirements, offers: Capabilities) -> str:
     if wants.regions is not None and offers.region not in wants.regions:
         return "It is in no region where the call may be processed."
     return _missing_feature(wants, offers) or _missing_size(wants, offers)
-
-
-def is_switch_worthwhile(
-    cost_here_nanos: int | None,
-    cost_there_cold_nanos: int | None,
-    *,
-    cost_there_warm_nanos: int | None = None,
-    calls: int = 1,
-) -> bool:
-    """True if switching a conversation to another model saves money although its cache is cold.
-
-    The lower price must save more than it costs to send the whole conversation uncached. With an
-    unknown price it is not worth it.
-
-    Args:
-        cost_here_nanos: The cost of a call on the present model, with cache reads.
-        cost_there_cold_nanos: The cost of the first call there: the whole prompt uncached, and
-            cache writes.
-        cost_there_warm_nanos: The cost of each later call there; needed if there are later ones.
-        calls: Calls that the conversation still has, this one included: 1 or more.
-    """
-    if cost_here_nanos is None or cost_there_cold_nanos is None:
-        return False
-    if calls <= 1:
-        return cost_there_cold_nanos < cost_here_nanos
-    if cost_there_warm_nanos is None:
-        return False
-    there = cost_there_cold_nanos + (calls - 1) * cost_there_warm_nanos
-    return there < calls * cost_here_nanos
 
 
 def _missing_feature(wants: CallRequirements, offers: Capabilities) -> str:

@@ -12,7 +12,6 @@ from proxy.calls.eligibility.requirements import request_traits
 from proxy.calls.metering.settlement import likely_prompt_tokens
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
-from slo.objectives.ladder import is_switch_worthwhile
 from slo.price import STANDARD_TERMS, Tariff, call_cost
 from slo.usage import Usage
 
@@ -113,9 +112,9 @@ def is_worth_switching(
     tokens = likely_prompt_tokens(call)
     warm = Usage(cache_read=tokens, output=_TYPICAL_OUTPUT_TOKENS)
     cold = Usage(input=tokens, output=_TYPICAL_OUTPUT_TOKENS)
-    return is_switch_worthwhile(
-        _nanos(tariff(here), warm, call.arrived), _nanos(tariff(there), cold, call.arrived)
-    )
+    stay = _nanos(tariff(here), warm, call.arrived)
+    switch = _nanos(tariff(there), cold, call.arrived)
+    return stay is not None and switch is not None and switch < stay
 
 
 def _nanos(tariff: Tariff | None, usage: Usage, time: float) -> int | None:

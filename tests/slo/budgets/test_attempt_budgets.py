@@ -6,7 +6,6 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from slo.budgets.attempt_budgets import (
     HEDGE_WINDOW_S,
-    MAX_HEDGED_PROMPT_TOKENS,
     MIN_RETRIES,
     RECENT_TTFT_WINDOW_S,
     RETRY_PERCENT,
@@ -15,7 +14,6 @@ from slo.budgets.attempt_budgets import (
     RecentTtft,
     RetryBudget,
     hedge_delay_s,
-    is_worth_hedging,
     may_begin_sooner,
 )
 from tests.examples import examples
@@ -158,13 +156,6 @@ def test_a_clock_that_goes_back_allows_no_more():
 
 def test_a_call_is_late_after_six_tenths_of_its_deadline():
     assert hedge_delay_s(10.0) == pytest.approx(6.0)
-
-
-def test_a_long_prompt_is_sent_only_to_where_it_is_cached():
-    assert is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS, is_warm_there=False)
-    assert not is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS + 1, is_warm_there=False)
-    assert is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS + 1, is_warm_there=True)
-    assert not is_worth_hedging(101, is_warm_there=False, max_prompt_tokens=100)
 
 
 class HedgeMachine(RuleBasedStateMachine):

@@ -121,37 +121,38 @@ def test_a_floor_clears_three_hundredths_above_it_unless_told() -> None:
     assert clear_share(objective(metric=Metric.CACHE, target=0.98)) == 0.99
 
 
-@pytest.mark.parametrize(
-    ("hour", "calls", "missed"),
-    [
-        (GoodBadCounts(60_000, 40_000), 100, True),
-        (GoodBadCounts(69_000, 31_000), 100, False),
-        (GoodBadCounts(69_000, 31_000), 100_000, True),
-        (GoodBadCounts(0, 100_000), 19, False),
-        (GoodBadCounts(0, 100_000), 20, True),
-        (GoodBadCounts(0, 100_000), None, True),
-        (GoodBadCounts(0, 20_000), None, False),
-        (GoodBadCounts(), None, False),
-        (GoodBadCounts(), 50, False),
-    ],
-)
-def test_a_floor_is_missed_where_chance_does_not_explain_it(hour, calls, missed):
-    assert is_missed(FLOOR, hour, calls) == missed
+def prompts(read: int, unread: int) -> GoodBadCounts:
+    """The tokens of so many prompts of the least length."""
+    return GoodBadCounts(read * 1024, unread * 1024)
 
 
 @pytest.mark.parametrize(
-    ("quarter", "calls", "cleared"),
+    ("hour", "missed"),
     [
-        (GoodBadCounts(82_000, 18_000), 100, True),
-        (GoodBadCounts(76_000, 24_000), 100, False),
-        (GoodBadCounts(100_000, 0), 19, False),
-        (GoodBadCounts(100_000, 0), 20, True),
-        (GoodBadCounts(100_000, 0), None, True),
-        (GoodBadCounts(), None, False),
+        (prompts(60, 40), True),
+        (prompts(69, 31), False),
+        (prompts(69_000, 31_000), True),
+        (prompts(0, 19), False),
+        (prompts(0, 20), True),
+        (prompts(0, 0), False),
     ],
 )
-def test_a_floor_is_kept_again_where_that_is_no_accident(quarter, calls, cleared):
-    assert is_cleared(FLOOR, quarter, calls) == cleared
+def test_a_floor_is_missed_where_chance_does_not_explain_it(hour, missed):
+    assert is_missed(FLOOR, hour) == missed
+
+
+@pytest.mark.parametrize(
+    ("quarter", "cleared"),
+    [
+        (prompts(82, 18), True),
+        (prompts(76, 24), False),
+        (prompts(19, 0), False),
+        (prompts(20, 0), True),
+        (prompts(0, 0), False),
+    ],
+)
+def test_a_floor_is_kept_again_where_that_is_no_accident(quarter, cleared):
+    assert is_cleared(FLOOR, quarter) == cleared
 
 
 @pytest.mark.slow
@@ -160,5 +161,5 @@ def test_no_floor_is_missed_and_kept_at_once_and_each_can_be_either(
     drawn: Objective, counts: GoodBadCounts
 ) -> None:
     assert not (is_missed(drawn, counts) and is_cleared(drawn, counts))
-    assert is_missed(drawn, GoodBadCounts(0, 10**9), 1000)
-    assert is_cleared(drawn, GoodBadCounts(10**9, 0), 1000)
+    assert is_missed(drawn, GoodBadCounts(0, 10**9))
+    assert is_cleared(drawn, GoodBadCounts(10**9, 0))

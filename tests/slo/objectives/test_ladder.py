@@ -8,7 +8,6 @@ from slo.objectives.ladder import (
     VISION,
     CallRequirements,
     Capabilities,
-    is_switch_worthwhile,
     missing_capability,
 )
 
@@ -122,23 +121,3 @@ def test_a_call_that_fits_still_fits_with_more_capabilities_or_fewer_requirement
         )
         assert missing_capability(wants, more) == ""
         assert missing_capability(CallRequirements(), offers) == ""
-
-
-def test_moving_is_worth_it_if_it_saves_more_than_the_cold_cache_costs():
-    assert is_switch_worthwhile(100, 99)
-    assert not is_switch_worthwhile(100, 100)
-    assert not is_switch_worthwhile(100, 250, cost_there_warm_nanos=10, calls=2)
-    assert is_switch_worthwhile(100, 250, cost_there_warm_nanos=10, calls=3)
-
-
-@pytest.mark.parametrize(
-    ("here", "cold", "warm", "calls"), [(None, 1, 1, 1), (9, None, 1, 1), (9, 1, None, 2)]
-)
-def test_where_a_price_is_unknown_moving_is_not_worth_it(here, cold, warm, calls):
-    assert not is_switch_worthwhile(here, cold, cost_there_warm_nanos=warm, calls=calls)
-
-
-@given(NANOS, NANOS, NANOS, st.integers(1, 50))
-def test_moving_never_makes_the_rest_of_a_conversation_dearer(here, cold, warm, calls):
-    if is_switch_worthwhile(here, cold, cost_there_warm_nanos=warm, calls=calls):
-        assert cold + warm * (calls - 1) < here * calls
