@@ -10,7 +10,6 @@ user's words move within their own message, so that nobody writes instructions w
 """
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -137,17 +136,12 @@ def _named_texts(prompt: Prompt, one: str) -> dict[_Place, tuple[TextPiece, ...]
     message = parse_message(prompt.messages[number])
     if message.role not in SPEAKERS:
         return "only instructions and a user's words have slots"
-    texts = dict(_texts_of_message(content_parts(message.content), number, slot))
+    texts: dict[_Place, tuple[TextPiece, ...]] = {
+        (number, index): (TextPiece(slot, words),)
+        for index, part in enumerate(content_parts(message.content))
+        if (words := part_text(part)) is not None
+    }
     if match[2] is None:
         return texts or "the message has no text"
     place = (number, int(match[2]))
     return {place: texts[place]} if place in texts else "the message has no such text"
-
-
-def _texts_of_message(
-    content: tuple[bytes, ...], number: int, slot: PromptSlot
-) -> Iterator[tuple[_Place, tuple[TextPiece, ...]]]:
-    for index, one in enumerate(content):
-        words = part_text(one)
-        if words is not None:
-            yield (number, index), (TextPiece(slot, words),)

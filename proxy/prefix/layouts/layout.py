@@ -13,7 +13,7 @@ import msgspec
 
 from proxy.prefix.layouts.order import PieceMoves, RequestedMoves
 from proxy.prefix.layouts.samples import split_units
-from proxy.prefix.layouts.text_pieces import LeavingPiece, TextPiece, keeps_form
+from proxy.prefix.layouts.text_pieces import TextPiece, keeps_form
 from proxy.prefix.prompts.prompt import (
     AUTHORITY,
     RANK,
@@ -56,7 +56,7 @@ class Anchor(msgspec.Struct, frozen=True, omit_defaults=True):
     total: int = 1
 
 
-class Hole(msgspec.Struct, frozen=True):
+class Hole(NamedTuple):
     """A run of units."""
 
     start: int
@@ -282,8 +282,7 @@ def find_moves(
 
 def _keeps_form(pieces: Sequence[TextPiece], notes: list[str]) -> bool:
     """True if a text stays valid JSON or XML without the pieces that leave; says where it won't."""
-    leaving = [LeavingPiece(one.text, one.slot is not PromptSlot.STABLE) for one in pieces]
-    if keeps_form(leaving):
+    if keeps_form(pieces):
         return True
     notes += [
         f"{one.label} stays: its text would be no valid JSON or XML" for one in pieces if one.label

@@ -175,14 +175,13 @@ class ConversationSample(msgspec.Struct):
         if first:
             return
         step = min(MAX_LENGTH_STEPS, history // LENGTH_STEP_BYTES)
-        # A call met midway follows one that nobody saw.
-        more = (1, history, min(before or history, history), min(earlier, history))
-        sums = self.lengths.get(step, (0, 0, 0, 0))
+        # A call met midway follows one that nobody saw: ``before`` is 0.
+        count, length, length_before, length_earlier = self.lengths.get(step, (0, 0, 0, 0))
         self.lengths[step] = (
-            sums[0] + more[0],
-            sums[1] + more[1],
-            sums[2] + more[2],
-            sums[3] + more[3],
+            count + 1,
+            length + history,
+            length_before + min(before or history, history),
+            length_earlier + min(earlier, history),
         )
 
     @property
@@ -364,7 +363,6 @@ class Samples:
         self._room = max(MIN_CONVERSATIONS, len(self._kept))
 
     def _drop_unused_units(self) -> None:
-        """Let units go that no conversation holds."""
         every = (v for sample in self._kept.values() for v in sample.variants.values())
         used_ids = {id(unit) for variant in every for unit in variant}
         self._seen = {quick: unit for quick, unit in self._seen.items() if id(unit) in used_ids}

@@ -8,10 +8,10 @@ a layout holds none of a caller's words.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -77,17 +77,6 @@ class TextForm(StrEnum):
     XML = "XML"
 
 
-class LeavingPiece(NamedTuple):
-    """A piece of a text.
-
-    Attributes:
-        leaves: True if it goes elsewhere.
-    """
-
-    text: str
-    leaves: bool
-
-
 def text_form(text: str) -> TextForm:
     """The form of a whole text; plain where it is no valid JSON or XML."""
     bare = text.strip()
@@ -126,21 +115,6 @@ def insert_before_end(text: str, words: str, form: TextForm) -> tuple[str, str]:
         return head, f"{'' if head[-1:] in {'{', '['} else ','}{words}{text[end:]}"
     end = text.rfind("</")
     return text[:end], f"{words}{text[end:]}"
-
-
-def keeps_form(pieces: Iterable[LeavingPiece]) -> bool:
-    """True if a text stays valid JSON or XML where pieces leave it; so does any other text."""
-    every = list(pieces)
-    form = text_form("".join(piece.text for piece in every))
-    if form is TextForm.XML:
-        return all(_is_balanced(piece.text) for piece in every if piece.leaves)
-    if form is TextForm.PLAIN:
-        return True
-    left = [
-        json_reference(piece.text, "label", "elsewhere") if piece.leaves else piece.text
-        for piece in every
-    ]
-    return None not in left and _is_json("".join(part or "" for part in left))
 
 
 class TextPiece(msgspec.Struct, frozen=True):
@@ -218,19 +192,15 @@ def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:
 
 def _split_in_form(pieces: Sequence[TextPiece], form: TextForm, *, last: bool) -> SplitText:
     """The split of JSON or XML: its semi-stable pieces end it before it closes, or stay."""
-    if not last:
-        pieces = [
-            TextPiece(PromptSlot.STABLE, piece.text)
-            if piece.slot is PromptSlot.SEMI_STABLE
-            else piece
-            for piece in pieces
-        ]
-        return SplitText(_stable_text(pieces, _WHERE), gone=_moved_pieces(pieces))
     semi = [piece for piece in pieces if piece.slot is PromptSlot.SEMI_STABLE]
     varying = tuple(piece for piece in pieces if piece.slot is PromptSlot.VARIABLE)
+    if not last:
+        stays = [
+            TextPiece(PromptSlot.STABLE, piece.text) if piece in semi else piece for piece in pieces
+        ]
+        return SplitText(_stable_text(stays, _WHERE), gone=varying)
     if form is TextForm.JSON:
-        left = [piece for piece in pieces if piece.slot is not PromptSlot.SEMI_STABLE]
-        stable = "".join(_json_text(piece, _WHERE) for piece in left)
+        stable = "".join(_json_text(piece, _WHERE) for piece in pieces if piece not in semi)
         words = ",".join(piece.text.strip().removesuffix(",") for piece in semi)
     else:
         stable, words = _stable_text(pieces, _WHERE), f"{labelled_text(semi)}\n"
@@ -256,6 +226,20 @@ def labelled_text(pieces: Sequence[TextPiece]) -> str:
 def reference_text(pieces: Sequence[TextPiece]) -> str:
     """The reference that stands where pieces stood."""
     return "\n".join(f"[{p.label} is given {_WHERE[p.slot]}.]" for p in pieces)
+
+
+def keeps_form(pieces: Sequence[TextPiece]) -> bool:
+    """True if a text stays valid JSON or XML where pieces leave it; so does any other text."""
+    form = text_form("".join(piece.text for piece in pieces))
+    if form is TextForm.XML:
+        return all(_is_balanced(piece.text) for piece in _moved_pieces(pieces))
+    if form is TextForm.PLAIN:
+        return True
+    left = [
+        json_reference(piece.text, "label", "elsewhere") if _is_moved(piece) else piece.text
+        for piece in pieces
+    ]
+    return None not in left and _is_json("".join(part or "" for part in left))
 
 
 def _is_stable_text(piece: TextPiece) -> bool:

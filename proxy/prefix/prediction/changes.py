@@ -87,11 +87,7 @@ def prefix_parameters(
 ) -> PrefixParameters:
     """Fingerprint the fields that the prefix depends on; a field left out counts as null.
 
-    Args:
-        prompt: Prompt as sent.
-        regime: The cache it meets.
-        fingerprint: The team's.
-        model: The name the upstream knows it by; "" for the one in the prompt.
+    ``model`` is the name that the upstream knows it by; "" for the one in the prompt.
     """
     early = _field_digests(prompt, _PREFIX_FIELDS.get(regime.name, _ENGINE_FIELDS), fingerprint)
     digest = (
@@ -129,6 +125,15 @@ class ChangeKind(StrEnum):
     CHANGED = "changed"
     ADDED = "added"
     REMOVED = "removed"
+
+
+#: The kind of change, by whether what stands there now was there before, and the other way round.
+_CHANGE_KINDS: Final[Mapping[tuple[bool, bool], ChangeKind]] = {
+    (True, True): ChangeKind.MOVED,
+    (True, False): ChangeKind.REMOVED,
+    (False, True): ChangeKind.ADDED,
+    (False, False): ChangeKind.CHANGED,
+}
 
 
 class PromptChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,17 +203,11 @@ class CallTraces:
 
     def previous_call(self, call: SentCall) -> CallTrace | None:
         """The last call of its conversation; else of its feature; None where there was none."""
-        own = self._last.peek(_conversation_key(call)) if call.conversation else None
-        return own or self._last.peek(_feature_key(call))
+        return next(filter(None, map(self._last.peek, _trace_keys(call))), None)
 
     def record_call(self, call: SentCall, now: float) -> None:
         """Remember a call that was sent."""
-        keys = (
-            (_conversation_key(call), _feature_key(call))
-            if call.conversation
-            else (_feature_key(call),)
-        )
-        self._last.put_all(keys, trace_call(call, now))
+        self._last.put_all(_trace_keys(call), trace_call(call, now))
 
 
 def trace_call(call: SentCall, now: float) -> CallTrace:
@@ -217,12 +216,7 @@ def trace_call(call: SentCall, now: float) -> CallTrace:
     texts = call.block_ranges.heads[:MAX_DIGESTS]
     room = _lines_per_text(texts)
     text_lines = [call.lines.get(block) for block in texts]
-    lines = tuple(
-        [
-            lines_of_text.digests[: room * DIGEST_BYTES] if lines_of_text else b""
-            for lines_of_text in text_lines
-        ]
-    )
+    lines = tuple([one.digests[: room * DIGEST_BYTES] if one else b"" for one in text_lines])
     prints = len(tools) + len(heads) + len(conversation_blocks) + sum(map(len, lines))
     return CallTrace(
         at=now,
@@ -262,13 +256,11 @@ def repeated_bytes(call: SentCall, before: CallTrace) -> int:
 def first_change(call: SentCall, before: CallTrace) -> PromptChange | None:
     """First difference of the call from the one before it; None where it only goes on."""
     which, (ours, texts, _) = call.block_ranges, call.short_fingerprints
-    tools = _first_difference(ours, before.tools)
-    if tools is not None:
-        index, how = tools
+    if (tool := _first_difference(ours, before.tools)) is not None:
+        index, how = tool
         return PromptChange(place=f"tools[{index}]", kind=how, block=_block_at(which.tools, index))
-    heads = _first_difference(texts, before.heads)
-    if heads is not None:
-        return _leading_text_change(call, before, *heads)
+    if (text := _first_difference(texts, before.heads)) is not None:
+        return _leading_text_change(call, before, *text)
     return _message_change(call, before) if before.is_same_conversation(call) else None
 
 
@@ -317,27 +309,13 @@ def _dropped_count(ours: bytes, theirs: bytes) -> int:
 
 def _first_difference(ours: bytes, theirs: bytes) -> tuple[int, ChangeKind] | None:
     """The first place where two lists of prints differ, and what happened there; None for none."""
-    count = _count_common_prints(ours, theirs)
-    here, there = (
-        split_fingerprints(ours[count * DIGEST_BYTES :]),
-        split_fingerprints(theirs[count * DIGEST_BYTES :]),
-    )
-    if here and there:
-        return count, _change_kind(here[0] in there, there[0] in here)
-    if here or there:
-        return count, ChangeKind.ADDED if here else ChangeKind.REMOVED
-    return None
-
-
-def _count_common_prints(ours: bytes, theirs: bytes) -> int:
-    """Number of prints both lists begin with."""
-    return shared_length(ours, theirs) // DIGEST_BYTES
-
-
-def _change_kind(ours_was_there: bool, theirs_is_here: bool) -> ChangeKind:  # noqa: FBT001 - a table of two
-    if ours_was_there:
-        return ChangeKind.MOVED if theirs_is_here else ChangeKind.REMOVED
-    return ChangeKind.ADDED if theirs_is_here else ChangeKind.CHANGED
+    same = shared_length(ours, theirs)
+    here, there = split_fingerprints(ours[same:]), split_fingerprints(theirs[same:])
+    if not here and not there:
+        return None
+    was_there = not here or here[0] in there
+    is_here = not there or there[0] in here
+    return same // DIGEST_BYTES, _CHANGE_KINDS[was_there, is_here]
 
 
 def _lines_per_text(texts: range) -> int:
@@ -357,11 +335,12 @@ def _common_line_bytes(call: SentCall, block: int, lines: set[bytes], room: int)
 
 def _repeated_block_bytes(call: SentCall, which: range, ours: bytes, before: bytes) -> int:
     """Bytes of blocks that were there before, each as often; of ``MAX_DIGESTS`` blocks."""
-    same = _count_common_prints(ours, before)
+    shared = shared_length(ours, before)
+    same = shared // DIGEST_BYTES
     size = call.ends[which.start + same] - call.ends[which.start]
-    if same * DIGEST_BYTES == len(before):
+    if shared == len(before):
         return size
-    left = Counter(split_fingerprints(before[same * DIGEST_BYTES :]))
+    left = Counter(split_fingerprints(before[shared:]))
     rest = which[same:MAX_DIGESTS]
     for block in call.blocks[rest.start : rest.stop]:
         digest = block.digest[:DIGEST_BYTES]
@@ -375,9 +354,7 @@ def _block_at(which: range, index: int) -> int | None:
     return which[index] if index < len(which) else None
 
 
-def _conversation_key(call: SentCall) -> bytes:
-    return b"c" + call.conversation
-
-
-def _feature_key(call: SentCall) -> bytes:
-    return b"f" + call.feature
+def _trace_keys(call: SentCall) -> tuple[bytes, ...]:
+    """The keys of a call's trace: by its conversation, if it is known, and by its feature."""
+    feature = b"f" + call.feature
+    return (b"c" + call.conversation, feature) if call.conversation else (feature,)

@@ -234,11 +234,7 @@ class SeenText(NamedTuple):
     weight: int = 0
 
     def grown_from(self, earlier: "SeenText", words: bytes) -> int:
-        """Bytes of its end, if it is another text with more before that; -1 where it is not.
-
-        Args:
-            earlier: The other text.
-        """
+        """Bytes of its end, if it is another text with more before that; -1 where it is not."""
         count = _shared_count(self.chain, earlier.chain)
         shared = earlier.closings.keys() & self.closings if self.length >= earlier.length else ()
         for closing, between in sorted(map(earlier.closings.__getitem__, shared)):
@@ -294,9 +290,7 @@ class SeenTexts:
 def _splits_after(earlier: SeenText, text: SeenText, words: bytes, closing: int) -> tuple[int, ...]:
     """The places at which a text is parted that begins as another one did.
 
-    Args:
-        earlier: The other one.
-        closing: Bytes that both end with, if it is the other one grown; -1 where it is not.
+    ``closing`` are the bytes that both end with, if it is the other one grown; else -1.
     """
     shared = earlier.length - closing
     if closing < 0:
@@ -348,15 +342,8 @@ def _line_end(words: bytes, offset: int) -> int:
 
 
 def _shared_count(one: "array[int]", other: "array[int]") -> int:
-    """Number of values that two chains begin with; each stands for all before it."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[middle - 1] == other[middle - 1]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """Number of values that two chains begin with."""
+    return shared_length(one.tobytes(), other.tobytes()) // one.itemsize
 
 
 def _key_places(count: int) -> Sequence[int]:

@@ -47,15 +47,10 @@ def stores_at_breakpoints(regime: Regime) -> bool:
     return regime.takes_marks or regime.name == "prefix-unit"
 
 
-def max_prefix_blocks(call: SentCall) -> range:
-    """Number of blocks a prefix can have, all of them first."""
-    return range(len(call.blocks), 0, -1)
-
-
 def entry_keys(call: SentCall, end: int) -> tuple[int, ...]:
     """The keys of entries at the end of a block that the call reads."""
     point = call.entry_points[end]
-    return tuple(point + by for by in openai_breakpoint.readable_writers(explicit=call.explicit))
+    return tuple(point + by for by in readable_writers(explicit=call.explicit))
 
 
 def lookup_places(call: SentCall) -> Sequence[int]:
@@ -65,7 +60,7 @@ def lookup_places(call: SentCall) -> Sequence[int]:
 
 def _lookup_places(call: SentCall) -> Sequence[int]:
     if call.regime.name == "prefix-unit":
-        return max_prefix_blocks(call)
+        return range(len(call.blocks), 0, -1)
     if call.regime.name == "openai-breakpoint":
         rules = openai_breakpoint.provider_rules(call.regime.provider)
         blocks = openai_breakpoint.lookup_blocks(call, call.implicit_breakpoints, rules)
@@ -206,8 +201,6 @@ class UnstoredPrefixes:
         Args:
             hit: Number of blocks before the end of the longest entry that should be there.
             scale: Tokens of its bytes.
-            usage: Usage as its provider counted it.
-            now: When it was sent.
         """
         if call.regime.name != _ANTHROPIC:
             return False
