@@ -3,8 +3,8 @@
 The same body gives the same bytes, and a body with more messages begins with the same contents, so
 that Google's implicit cache keeps hitting; an explicit one is named by the caller.
 
-Source: Google, Gemini API, generateContent, caching, GenerationConfig, thinking, function calling,
-OpenAI compatibility (2026-11).
+Source: OpenAI API reference, create chat completion; Google, Gemini API, generateContent, caching,
+GenerationConfig, thinking, function calling, OpenAI compatibility (2026-11).
 """
 
 import re

@@ -3,31 +3,112 @@
 What only steers an answer and the Responses API lacks is left out with a note. Nothing is kept at
 OpenAI unless the caller asked for it: reasoning comes back encrypted, and the caller holds it.
 
-Source: OpenAI API reference, create a response; OpenAI, migrate to the Responses API, reasoning
-models (2026-11).
+Source: OpenAI API reference, create a chat completion, create a response; OpenAI, migrate to the
+Responses API, reasoning models (2026-11).
 """
 
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import Raw
 
 from proxy.catalog.entries import Route
 from proxy.providers.chat.chat_answer import chat_reply
-from proxy.providers.chat.chat_body import ChatBody, Fields, decode_typed
+from proxy.providers.chat.chat_body import (
+    ChatBody,
+    Fields,
+    ResponseFormat,
+    TextFormat,
+    ToolChoice,
+    ToolDefinition,
+    decode_typed,
+    invalid_parameter,
+    unsupported_parameter,
+)
 from proxy.providers.fitting.chat_forms import goes_by_responses
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
 from proxy.providers.openai.responses_input import input_items
 from proxy.providers.openai.responses_stream import ResponsesChunks
-from proxy.providers.openai.responses_tools import (
-    responses_choice,
-    responses_format,
-    responses_tool,
-)
 from proxy.providers.port import PreparedRequest, Reader
 from proxy.records.call import Call
 
 Json = dict[str, Any]
+
+_KINDS: Final = frozenset({"function", "custom"})
+_PLAIN_FORMS: Final = frozenset({"text", "json_object"})
+_NO_PARAMETERS: Final = frozenset({b"", b"null", b"{}"})
+_OPEN_SCHEMA: Final = Raw(b'{"type":"object","properties":{}}')
+
+
+def responses_tool(tool: ToolDefinition, path: str) -> Json:
+    """A tool without the object around its function; not strict unless it was, as in chat."""
+    _check_kind(tool.type, f"{path}.type")
+    inner = tool.function if tool.type == "function" else tool.custom
+    if inner is None:
+        raise invalid_parameter(path, f"`{path}` has no `{tool.type}`: add it.")
+    flat: Json = {"type": tool.type, "name": inner.name}
+    if inner.description is not None:
+        flat["description"] = inner.description
+    if tool.type == "custom":
+        return flat if inner.format is None else flat | {"format": _text_format(inner.format)}
+    has_schema = bytes(inner.parameters) not in _NO_PARAMETERS
+    schema = inner.parameters if has_schema else _OPEN_SCHEMA
+    return flat | {"parameters": schema, "strict": bool(inner.strict)}
+
+
+def responses_choice(choice: str | ToolChoice) -> str | Json:
+    """The choice without the object around its name."""
+    if isinstance(choice, str):
+        return choice
+    if choice.type != "allowed_tools":
+        return _named_tool(choice, "tool_choice")
+    if choice.allowed_tools is None:
+        raise invalid_parameter("tool_choice", "`tool_choice` has no `allowed_tools`: add it.")
+    allowed = choice.allowed_tools
+    tools = [
+        _named_tool(tool, f"tool_choice.allowed_tools.tools[{n}]")
+        for n, tool in enumerate(allowed.tools)
+    ]
+    return {"type": choice.type, "mode": allowed.mode, "tools": tools}
+
+
+def responses_format(form: ResponseFormat) -> Json:
+    """The answer's form without the object around its schema."""
+    if form.type in _PLAIN_FORMS:
+        return {"type": form.type}
+    if form.type != "json_schema" or form.json_schema is None:
+        raise invalid_parameter(
+            "response_format", "`response_format` must be text, json_object, or a json_schema."
+        )
+    schema = form.json_schema
+    members = {name: getattr(schema, name) for name in ("name", "description", "schema", "strict")}
+    given = {name: value for name, value in members.items() if value not in (None, Raw())}
+    return {"type": form.type, **given}
+
+
+def _text_format(form: TextFormat) -> Json:
+    if form.grammar is None:
+        return {"type": form.type}
+    grammar = form.grammar
+    return {"type": form.type, "syntax": grammar.syntax, "definition": grammar.definition}
+
+
+def _named_tool(choice: ToolChoice | ToolDefinition, path: str) -> Json:
+    _check_kind(choice.type, f"{path}.type")
+    inner = choice.function if choice.type == "function" else choice.custom
+    if inner is None:
+        raise invalid_parameter(path, f"`{path}` has no `{choice.type}`: add it.")
+    return {"type": choice.type, "name": inner.name}
+
+
+def _check_kind(kind: str, path: str) -> None:
+    if kind not in _KINDS:
+        raise unsupported_parameter(
+            path, f"`{path}` {kind!r} is not taken: use function or custom."
+        )
+
+
 #: Fate of encrypted reasoning: not the caller's to keep; sealed in answers and sent back; or
 #: sealed, but not sent back, for the upstream could not read it.
 ReasoningUse = Literal["", "sealed", "unread"]

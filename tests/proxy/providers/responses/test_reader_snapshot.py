@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from openai.types.responses import Response
 
-from proxy.providers.responses.answer import Echo, id_suffix, usage
+from proxy.providers.responses.reader import Echo, id_suffix, usage
 
 FULL: dict[str, Any] = {
     "model": "asked",

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from proxy.providers.chat.chat_body import ResponseFormat, ToolChoice, ToolDefinition
-from proxy.providers.openai.responses_tools import (
+from proxy.providers.openai.responses_request import (
     responses_choice,
     responses_format,
     responses_tool,

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from proxy.providers.chat.chat_chunk import read_chunk
-from proxy.providers.messages.answer import (
+from proxy.providers.messages.reader import (
     final_delta,
     messages_counts,
     opening_message,
