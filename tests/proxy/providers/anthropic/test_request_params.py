@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.providers.anthropic import params
+from proxy.providers.anthropic import request as params
 from proxy.providers.chat.chat_body import ChatBody, read
 from tests.fakes.refusals import refusing
 
