@@ -10,6 +10,8 @@ from proxy.engines.profiles import Engine, EngineProfile, KVDtype, SpeculativeMe
 #: Addresses that mean every interface, and the one to reach them at.
 _ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - it is compared with, not bound to
 
+_Names = tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricNames:
@@ -17,48 +19,30 @@ class MetricNames:
 
     A reader takes the first name that the engine exports and adds up its series. Where none is
     exported, it goes on without that figure and says which one is missing.
-
-    Attributes:
-        kv_usage: Gauge of the KV cache's used part, 0 to 1.
-        prefix_queries: Counter of prompt tokens looked up in the prefix cache.
-        prefix_hits: Counter of those found there.
-        prompt_tokens: Counter of prompt tokens; ``prompt_tokens_exclude_cached`` of the adapter
-            says whether those read from the cache are counted.
-        cached_prompt_tokens: Counter of prompt tokens read from the cache.
-        generation_tokens: Counter of output tokens.
-        preemptions: Counter of sequences that lost their KV blocks to others.
-        spec_drafts: Counter of drafts, one per sequence and step.
-        spec_draft_tokens: Counter of tokens in them.
-        spec_accepted_tokens: Counter of those that the model accepted.
-        queue_seconds: Histogram of seconds in the queue, per request.
-        prefill_seconds: Histogram of seconds of prefill, per request.
-        decode_seconds: Histogram of seconds of decode, per request.
-        prefill_seconds_total: Counter of seconds of prefill where there is no histogram.
-        decode_seconds_total: Counter of seconds of decode where there is no histogram.
-        cache_config: Gauge whose labels ``num_gpu_blocks`` and ``block_size`` say the room of the
-            prefix cache.
-        cache_tokens: Gauge of that room in tokens.
     """
 
-    running: tuple[str, ...] = ()
-    waiting: tuple[str, ...] = ()
-    kv_usage: tuple[str, ...] = ()
-    prefix_queries: tuple[str, ...] = ()
-    prefix_hits: tuple[str, ...] = ()
-    prompt_tokens: tuple[str, ...] = ()
-    cached_prompt_tokens: tuple[str, ...] = ()
-    generation_tokens: tuple[str, ...] = ()
-    preemptions: tuple[str, ...] = ()
-    spec_drafts: tuple[str, ...] = ()
-    spec_draft_tokens: tuple[str, ...] = ()
-    spec_accepted_tokens: tuple[str, ...] = ()
-    queue_seconds: tuple[str, ...] = ()
-    prefill_seconds: tuple[str, ...] = ()
-    decode_seconds: tuple[str, ...] = ()
-    prefill_seconds_total: tuple[str, ...] = ()
-    decode_seconds_total: tuple[str, ...] = ()
-    cache_config: tuple[str, ...] = ()
-    cache_tokens: tuple[str, ...] = ()
+    running: _Names = ()  # gauge of calls in the batch
+    waiting: _Names = ()  # gauge of calls in the queue
+    kv_usage: _Names = ()  # gauge of the KV cache's used part, 0 to 1
+    prefix_queries: _Names = ()  # counter of prompt tokens looked up in the prefix cache
+    prefix_hits: _Names = ()  # counter of those found there
+    #: Counter of prompt tokens; ``prompt_tokens_exclude_cached`` of the adapter says whether those
+    #: read from the cache are counted.
+    prompt_tokens: _Names = ()
+    cached_prompt_tokens: _Names = ()  # counter of prompt tokens read from the cache
+    generation_tokens: _Names = ()  # counter of output tokens
+    preemptions: _Names = ()  # counter of calls that lost their KV blocks to others
+    spec_drafts: _Names = ()  # counter of drafts, one per sequence and step
+    spec_draft_tokens: _Names = ()  # counter of tokens in them
+    spec_accepted_tokens: _Names = ()  # counter of those that the model accepted
+    queue_seconds: _Names = ()  # histogram of seconds in the queue, per request
+    prefill_seconds: _Names = ()  # histogram of seconds of prefill, per request
+    decode_seconds: _Names = ()  # histogram of seconds of decode, per request
+    prefill_seconds_total: _Names = ()  # counter of these seconds where there is no histogram
+    decode_seconds_total: _Names = ()  # counter of these seconds where there is no histogram
+    #: Gauge whose labels ``num_gpu_blocks`` and ``block_size`` say the room of the prefix cache.
+    cache_config: _Names = ()
+    cache_tokens: _Names = ()  # gauge of that room in tokens
 
     def missing_for_advice(self) -> tuple[str, ...]:
         """The figures, in words, without which speculation cannot be judged; empty if all exist."""

@@ -38,7 +38,6 @@ class ReuseCounters:
         available: Tokens that one cache with the room of all replicas would have had.
         captured: Tokens that the chosen replicas were thought to hold.
         delivered: Tokens that the engines read from their caches, as they report.
-        reported_calls: Calls of which an engine reported it.
     """
 
     calls: int = 0
@@ -46,7 +45,6 @@ class ReuseCounters:
     available: int = 0
     captured: int = 0
     delivered: int = 0
-    reported_calls: int = 0
 
 
 class _ReplicaState:
@@ -142,7 +140,6 @@ class RoutedCall:
         if cached_tokens is not None:
             for reuse in self._reuse:
                 reuse.delivered += cached_tokens
-                reuse.reported_calls += 1
             if is_comparable:
                 self._state.model.learn(self._cost.matched_tokens, self.used_at, cached_tokens)
 

@@ -71,13 +71,14 @@ class _Form(NamedTuple):
         turns: Field of its turns.
         before: Fields that stand before them in the prompt.
         instructions: The one of these that is a system prompt by itself; "" for none.
-        answered: Turns that an answer becomes, and those that are to follow it.
+        answered: Turns that an answer becomes, and those that are to follow it; None for Messages,
+            whose calls and answers engines get in chat.
     """
 
     turns: str
     before: tuple[str, ...]
     instructions: str
-    answered: Callable[[bytes], list[bytes]]
+    answered: Callable[[bytes], list[bytes]] | None
 
 
 def system_prompt(body: bytes, endpoint: str) -> SystemPrompt | None:
@@ -114,7 +115,7 @@ def next_turn(body: bytes, answer: bytes, endpoint: str) -> bytes | None:
         endpoint: Path of the call below ``/v1/``.
     """
     form = _FORMS.get(endpoint)
-    if form is None or len(body) + len(answer) > MAX_BODY_BYTES:
+    if form is None or form.answered is None or len(body) + len(answer) > MAX_BODY_BYTES:
         return None
     try:
         fields = _fields(body)
@@ -173,19 +174,10 @@ def _with_turns(fields: _Fields, form: _Form, turns: Iterable[bytes]) -> bytes:
     return msgspec.json.encode({**prompt_fields, form.turns: [msgspec.Raw(turn) for turn in turns]})
 
 
-def _unknown_answer(_: bytes) -> list[bytes]:
-    """Nothing: engines get Messages calls in chat, and their answers are of chat.
-
-    Raises:
-        KeyError: Always.
-    """
-    raise KeyError("messages")
-
-
 _FORMS: Final[Mapping[str, _Form]] = MappingProxyType(
     {
         "chat/completions": _Form("messages", ("tools",), "", _after_message),
         "responses": _Form("input", ("tools", "instructions"), "instructions", _after_items),
-        MESSAGES: _Form("messages", ("tools", "system"), "system", _unknown_answer),
+        MESSAGES: _Form("messages", ("tools", "system"), "system", None),
     }
 )
