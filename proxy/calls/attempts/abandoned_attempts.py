@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.eligibility.output_limits import MAX_CHOICES, lowered_limit, output_allowance
-from proxy.calls.eligibility.requirements import request_traits
+from proxy.calls.eligibility.request_traits import request_traits
 from proxy.calls.eligibility.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.metering.metering import Meter
 from proxy.calls.metering.settlement import AttemptInfo, likely_prompt_tokens

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.calls.eligibility.requirements import request_traits
+from proxy.calls.eligibility.request_traits import request_traits
 from proxy.calls.metering.phases import phase_fields
 from proxy.calls.metering.replica_costs import ReplicaUse
 from proxy.calls.translation.converted_calls import ConvertedCall

@@ -130,7 +130,7 @@ class _Limits:
         if (policies.budgets or policies.ceilings) and not self._has_learned:
             self._has_learned = True
             opened = self._around.opened
-            await self._predictor.begin(partial(opened.ask, opened.answers.last))
+            await self._predictor.lengths.begin(partial(opened.ask, opened.answers.last))
         if self._is_counting:
             await self._reconciler.begin_new(policies.budgets)
         elif policies.budgets:
@@ -164,7 +164,7 @@ class _Limits:
             except StoreError as error:
                 _log.warning("The lock for counting budgets is not held yet: %s", error)
                 await asyncio.sleep(_LOCK_RETRY_S)
-        await self._predictor.begin(partial(opened.ask, opened.answers.last))
+        await self._predictor.lengths.begin(partial(opened.ask, opened.answers.last))
 
     def _check_alone(self) -> None:
         """Take the lock of the one process that may count by itself; blocks.

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.eligibility.requirements import request_traits
+from proxy.calls.eligibility.request_traits import request_traits
 from proxy.calls.metering.settlement import likely_prompt_tokens
 from proxy.catalog.entries import Route
 from proxy.records.call import Call

@@ -1,24 +1,20 @@
 """Predicts an attempt's usage and cost before it is sent.
 
-A prompt is counted once for each call and model, however many budgets and ceilings ask. Answer
-lengths are learned by team, feature, model and output limit, and begin with what the ledger knew at
-the start. Until either says enough, the model's answers to other callers bound how far an output
-limit may be lowered, and are the guess that budgets hold.
+A prompt is counted once for each call and model, however many budgets and ceilings ask.
 """
 
-import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final
 from weakref import ReferenceType, ref
 
 import msgspec
 
-from proxy.calls.eligibility.output_limits import lowered_limit, output_allowance
+from proxy.calls.eligibility.output_limits import output_allowance
 from proxy.calls.metering.settlement import AttemptInfo, billing_terms
 from proxy.calls.ports import Estimator
 from proxy.catalog.catalog import Catalog
@@ -27,6 +23,11 @@ from proxy.prefix.planned import Passthrough
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.budgets.cost_bounds import clamps
+from proxy.services.budgets.cost_bounds.answer_lengths import (
+    AnswerLengths,
+    LengthKey,
+    length_key,
+)
 from proxy.services.budgets.cost_bounds.pricing import (
     Alternative,
     Prediction,
@@ -34,23 +35,15 @@ from proxy.services.budgets.cost_bounds.pricing import (
     served_model,
 )
 from proxy.services.budgets.cost_bounds.prompt_bounds import SMALL_BODY_BYTES
-from proxy.store.errors import StoreError
-from proxy.store.sql.ledger.last_answers import PastAnswer
-from slo.budgets.output_length_model import OutputLengthModel
-from slo.budgets.reservation_sizing import OutputBounds, PriceQuote, UsageBounds, output_bounds
+from slo.budgets.reservation_sizing import PriceQuote, UsageBounds
 from slo.price import Tariff
 
 _log = logging.getLogger("thriftgate.budgets")
 
 #: Calls under way of which something is remembered.
 _MAX_CALLS: Final = 20_000
-#: Ratio of an answer's full length to its length where the ledger says it was cut off; a guess.
-_CUT_OFF_LENGTH_FACTOR: Final = 4
-_USUAL_QUANTILE: Final = 0.9
 #: Models looked at for a cheaper one.
 _MAX_MODELS: Final = 64
-
-Name: TypeAlias = tuple[str | int, ...]
 
 
 class _Kind(msgspec.Struct):
@@ -61,7 +54,7 @@ class _Kind(msgspec.Struct):
         sent: Tokens it may generate as it is sent.
     """
 
-    name: Name
+    name: LengthKey
     requested: int
     sent: int
 
@@ -102,6 +95,9 @@ class Predictor:
     Args:
         catalog: The models there are; None where no other model is to be told of.
         tariff: Returns a route's prices; None for those of the catalog alone.
+
+    Attributes:
+        lengths: Lengths of answers, which it learns from receipts.
     """
 
     def __init__(
@@ -113,23 +109,9 @@ class Predictor:
         self._tariff = tariff or attrgetter("tariff")
         self._estimator = estimator
         self._catalog = catalog
-        self._lengths = OutputLengthModel()
-        self._before = OutputLengthModel()
+        self.lengths = AnswerLengths()
         self._calls: OrderedDict[str, _Known] = OrderedDict()
         self._siblings: dict[str, tuple[Model, ...]] = {}
-
-    async def begin(self, last: Callable[[], Awaitable[Iterable[PastAnswer]]]) -> None:
-        """Learn how long the answers were that the ledger holds; without it, nothing.
-
-        Args:
-            last: The last answers, the newest last.
-        """
-        try:
-            answers = await last()
-        except StoreError as error:
-            _log.warning("Lengths of answers could not be read and are learned anew: %s", error)
-            return
-        self._before = await asyncio.to_thread(_lengths_by_name, answers)
 
     def update(self, catalog: Catalog) -> None:
         """Predict by another catalog from now on; what was learned of lengths stays."""
@@ -165,8 +147,8 @@ class Predictor:
             tokens=tokens,
             cached=_cached_tokens(attempt, tokens),
             allowance=allowed,
-            output=self._predict_output(kind.name, allowed.total),
-            usual=self._usual_length(kind.name, allowed.total) if exactly else None,
+            output=self.lengths.predict(kind.name, allowed.total),
+            usual=self.lengths.usual(kind.name, allowed.total) if exactly else None,
             quote=PriceQuote(
                 tariff=self._tariff(route), at=call.arrived, terms=billing_terms(attempt, "", {})
             ),
@@ -193,13 +175,15 @@ class Predictor:
         if route.window is not None and tokens > route.window:
             return None
         allowed = output_allowance(call.body, call.endpoint, route)
-        kind = _name(call.key.team, call.feature, served_model(route) or model.id, allowed.total)
+        kind = length_key(
+            call.key.team, call.feature, served_model(route) or model.id, allowed.total
+        )
         moved = msgspec.structs.replace(attempt, route=route)
         return Prediction(
             tokens=tokens,
             allowance=allowed,
-            output=self._predict_output(kind, allowed.total),
-            usual=self._usual_length(kind, allowed.total),
+            output=self.lengths.predict(kind, allowed.total),
+            usual=self.lengths.usual(kind, allowed.total),
             quote=PriceQuote(
                 tariff=self._tariff(route), at=call.arrived, terms=billing_terms(moved, "", {})
             ),
@@ -253,8 +237,7 @@ class Predictor:
             # What was cut off by a clamp is taken to be as long as it might have been.
             is_cut = usage.generated_tokens >= kind.sent < kind.requested
             length = kind.requested if is_cut else usage.generated_tokens
-            self._lengths.add(kind.name, length)
-            self._lengths.add(_kind_of_all_calls(kind.name), length)
+            self.lengths.add(kind.name, length)
 
     def _call_state(self, call_id: str) -> _Known:
         state = self._calls.get(call_id)
@@ -279,42 +262,6 @@ class Predictor:
             return None
         return -(-len(body) // (4 if body.isascii() else 2))
 
-    def _find_kind(self, name: Name) -> tuple[OutputLengthModel, Name]:
-        """The learned lengths for a kind, and their name: of now, or of before the start."""
-        before = name[:-1]
-        if not self._lengths.is_learned(name) and self._before.is_learned(before):
-            return self._before, before
-        return self._lengths, name
-
-    def _predict_output(self, name: Name, limit: int) -> OutputBounds:
-        """Predicts the output of such a call within a limit.
-
-        Where nothing is learned of the kind it is a guess by all others' calls to its model.
-        """
-        bounds = self._known_output(name, limit)
-        if bounds is not None:
-            return bounds
-        bounds = self._known_output(_kind_of_all_calls(name), limit)
-        if bounds is None:
-            return output_bounds(None, limit)
-        return msgspec.structs.replace(bounds, is_guessed=bounds.likely < limit)
-
-    def _known_output(self, name: Name, limit: int) -> OutputBounds | None:
-        """The learned output of a kind, now or before the start; None where little is learned."""
-        bounds = self._lengths.known_output_bounds(name, limit)
-        return bounds or self._before.known_output_bounds(name[:-1], limit)
-
-    def _usual_length(self, name: Name, limit: int) -> int | None:
-        """The output that nine of ten such calls stay within; None where little is learned.
-
-        What is not learned of the kind is taken of all others' calls to its model.
-        """
-        lengths, kind = self._find_kind(name)
-        if not lengths.is_learned(kind):
-            lengths, kind = self._find_kind(_kind_of_all_calls(name))
-        length = lengths.quantile(kind, _USUAL_QUANTILE)
-        return None if length is None else min(length, limit)
-
     def _models_of_same_provider(self, attempt: AttemptInfo) -> list[Model]:
         """Models of the provider, but for the one that is asked and those that are retired."""
         call, route = attempt.call, attempt.route
@@ -337,19 +284,9 @@ def _kind(attempt: AttemptInfo, route: Route, limit: int, state: _Known) -> _Kin
     call, model = attempt.call, served_model(route) or attempt.call.model
     kind = state.kinds.get(attempt.number)
     if kind is None or kind.name[2] != model:
-        name = _name(call.key.team, call.feature, model, limit)
+        name = length_key(call.key.team, call.feature, model, limit)
         kind = state.kinds[attempt.number] = _Kind(name, limit, limit)
     return kind
-
-
-def _name(team: str, feature: str, model: str, limit: int) -> Name:
-    """The kind of calls of one team's feature to one model, with an output limit of this order."""
-    return (team, feature, model, limit.bit_length())
-
-
-def _kind_of_all_calls(name: Name) -> Name:
-    """The kind of all calls to the same model, of any team."""
-    return name[2:]
 
 
 def _cached_tokens(attempt: AttemptInfo, tokens: int) -> int:
@@ -357,19 +294,6 @@ def _cached_tokens(attempt: AttemptInfo, tokens: int) -> int:
     if isinstance(attempt.planned, Passthrough) or not tokens:
         return 0
     return min(attempt.planned.evidence.expected.rescale(tokens).tokens, tokens)
-
-
-def _lengths_by_name(answers: Iterable[PastAnswer]) -> OutputLengthModel:
-    """Lengths of answers, by team, feature and model, and by model."""
-    lengths = OutputLengthModel()
-    for answer in answers:
-        model = answer.route.partition("/")[2].partition("#")[0] or answer.model
-        limit = lowered_limit(answer.notes)
-        is_cut = limit is not None and answer.generated >= limit
-        length = answer.generated * _CUT_OFF_LENGTH_FACTOR if is_cut else answer.generated
-        for name in ((answer.team, answer.feature, model), (model,)):
-            lengths.add(name, length)
-    return lengths
 
 
 def _of_provider(models: Mapping[str, Model], provider: str) -> tuple[Model, ...]:

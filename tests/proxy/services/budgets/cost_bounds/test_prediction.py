@@ -1,7 +1,6 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -16,11 +15,8 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.receipt import Outcome
-from proxy.services.budgets.cost_bounds.clamps import clamp_note
 from proxy.services.budgets.cost_bounds.prediction import Predictor
 from proxy.services.budgets.cost_bounds.pricing import Alternative, Prediction
-from proxy.store.errors import StoreError
-from proxy.store.sql.ledger.last_answers import PastAnswer
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.admission_harness import BODY, NOW
@@ -276,48 +272,6 @@ async def test_calls_that_never_settle_are_forgotten_after_many():
         info = attempt(number)
         await predictor.predict(info, prepare(info.call, ROUTE), ROUTE)
     assert len(predictor._calls) == 20_000
-
-
-def learn_answers(predictor: Predictor, answers: Iterable[PastAnswer]) -> None:
-    async def last() -> Iterable[PastAnswer]:
-        return answers
-
-    asyncio.run(predictor.begin(last))
-
-
-def an_answer(generated: int, notes: str = "[]", over: str = "one/m") -> PastAnswer:
-    return PastAnswer("team_1", "chat", "m", over, generated, notes)
-
-
-def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
-    predictor = Predictor(FakeEstimator())
-    learn_answers(predictor, [an_answer(30)] * 20 + [an_answer(900, over="two/other")] * 20)
-
-    over = named_route("one/m", max_output=4096)
-    assert predict(predictor, attempt(over=over)).output.likely in {30, 31}
-    stranger = predict(predictor, attempt(3, over=over, feature="x"), exactly=True)
-    assert stranger.usual in {30, 31}
-    teach(predictor, *[10] * 20)
-    assert predict(predictor, attempt(2, over=over)).output.likely == 10
-
-
-def test_an_answer_that_the_ledger_says_was_cut_off_counts_as_longer():
-    predictor = Predictor(FakeEstimator())
-    notes = orjson.dumps([clamp_note("max_tokens", 30, "c of $1 a call")]).decode()
-    learn_answers(predictor, [an_answer(30, notes)] * 20)
-
-    assert 115 < predict(predictor, attempt()).output.likely < 125
-
-
-def test_without_the_ledger_it_begins_with_nothing(caplog):
-    async def last() -> Iterable[PastAnswer]:
-        raise StoreError("away")
-
-    predictor = Predictor(FakeEstimator())
-    asyncio.run(predictor.begin(last))
-
-    assert predict(predictor, attempt()).output.likely == 1000
-    assert "learned anew" in caplog.text
 
 
 def test_a_prediction_on_another_model_keeps_to_its_limits():
