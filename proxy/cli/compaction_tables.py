@@ -181,13 +181,10 @@ def _state(feature: FeatureCompaction) -> str:
 
 
 def _total_line(total: CompactionTotal) -> str:
+    saved = "unknown" if total.nanos is None else money(total.nanos)
     share = f" ({total.share:.0%})" if total.stepped_back and total.share else ""
     return (
-        f"Compaction saved {_money(total.nanos)} net of resets and of its small model's notes,"
+        f"Compaction saved {saved} net of resets and of its small model's notes,"
         f" which cost {money(total.notes_nanos)}."
         f" {total.stepped_back} of {quantity(total.features, 'feature')}{share} stepped back."
     )
-
-
-def _money(nanos: int | None) -> str:
-    return "unknown" if nanos is None else money(nanos)

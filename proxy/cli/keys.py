@@ -125,7 +125,9 @@ def _list(terminal: Terminal) -> Callable[..., None]:
         with terminal.store() as opened:
             for team in opened.teams.all():
                 for key in opened.teams.keys(team.id):
-                    models = "all" if key.limits.models is None else _model_list(key.limits.models)
+                    models = (
+                        "all" if key.limits.models is None else ", ".join(sorted(key.limits.models))
+                    )
                     state = _state(key, terminal.now())
                     table.add_row(team.name, key.id, key.name, key.hint, key.feature, state, models)
         terminal.show(table)
@@ -141,10 +143,6 @@ def _state(key: KeyRecord, now: float) -> str:
     if expires is None:
         return "open"
     return f"open until {format_time(expires)}" if now < expires else "expired"
-
-
-def _model_list(models: frozenset[str]) -> str:
-    return ", ".join(sorted(models))
 
 
 def _revoke(terminal: Terminal) -> Callable[..., None]:

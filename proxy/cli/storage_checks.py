@@ -29,7 +29,8 @@ def folder_problem(folder: Path) -> str:
     if why := _write_problem(existing):
         what = "cannot be written" if existing == folder else f"cannot be made in {existing}"
         return f"{_NAME}: {folder} {what}: {why}; {_FIX}"
-    return next(map(_unwritable_problem, _unwritable_contents(folder)), "")
+    unwritable = next(_unwritable_contents(folder), "")
+    return f"{_NAME}: {unwritable} cannot be written; {_FIX}" if unwritable else ""
 
 
 def is_simulated(folder: Path) -> bool:
@@ -37,13 +38,15 @@ def is_simulated(folder: Path) -> bool:
     return (folder / SIMULATOR_LOCK).exists()
 
 
-def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -> list[str]:
+def low_space_warning(
+    folder: Path, free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
+) -> list[str]:
     """That little room is left for the folder, in a sentence; [] where there is enough.
 
     Args:
-        free: Returns the bytes left where a path is; None asks the disk.
+        free: Returns the bytes left where a path is.
     """
-    left = (free or _free_bytes)(_nearest_existing(folder))
+    left = free(_nearest_existing(folder))
     if left >= _LOW_SPACE_BYTES:
         return []
     warning = f"{left >> 20:,} MiB are left where {_NAME} is"
@@ -89,10 +92,6 @@ def _unwritable_contents(folder: Path) -> Iterator[str]:
         yield str(ledger)
 
 
-def _unwritable_problem(path: str) -> str:
-    return f"{_NAME}: {path} cannot be written; {_FIX}"
-
-
 def _write_problem(folder: Path) -> str:
     """Reason that a page cannot be written in a folder; "" if it can."""
     try:
@@ -102,7 +101,3 @@ def _write_problem(folder: Path) -> str:
     except OSError as error:
         return (error.strerror or str(error)).lower()
     return ""
-
-
-def _free_bytes(path: Path) -> int:
-    return shutil.disk_usage(path).free

@@ -69,7 +69,9 @@ def compact(terminal: Terminal, catalog: "Callable[[], Catalog]") -> Callable[..
         policy = CompactionPolicy(
             mode=mode, keep_turns=keep_turns, target=target_tokens, force=force, once=force
         )
-        result, came = _run_dry(terminal, _Request(_conversation_name(file), text, policy, chosen))
+        result, came = _run_dry(
+            terminal, _Request("stdin" if str(file) == "-" else str(file), text, policy, chosen)
+        )
         if as_json:
             terminal.print_json(result)
         else:
@@ -127,10 +129,6 @@ def _read(terminal: Terminal, file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         terminal.fail(f"{file} cannot be read: {error.strerror}.")
-
-
-def _conversation_name(file: Path) -> str:
-    return "stdin" if str(file) == "-" else str(file)
 
 
 def _show(terminal: Terminal, result: "DryRunResult", came: int, model: str) -> None:

@@ -161,7 +161,9 @@ def dry_run(
     after = scale.prompt_tokens(_body_with(chat, result.messages)) if result.changed else before
     points = () if wrong else tuple(again.points())
     return DryRunResult(
-        messages=_without_whitespace(result.messages),
+        messages=tuple(
+            msgspec.Raw(msgspec.json.format(message, indent=-1)) for message in result.messages
+        ),
         facts=result.facts,
         tokens_before=before,
         tokens_after=after,
@@ -237,10 +239,6 @@ class _Recompactor:
         return 1 + bisect_left(points, many, key=lambda index: len(self.compact(index).segments))
 
 
-def _without_whitespace(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
-    return tuple(msgspec.Raw(msgspec.json.format(message, indent=-1)) for message in messages)
-
-
 def _fact_parts(compacted: CompactedChat) -> tuple[dict[str, Any], ...]:
     return tuple(
         {
@@ -261,7 +259,7 @@ def _without_facts(chat: ChatConversation, compacted: CompactedChat) -> bytes:
 
 
 def _body_with(chat: ChatConversation, messages: Sequence[bytes]) -> bytes:
-    return replace_fields(chat.body, {"messages": _join_messages(messages)})
+    return replace_fields(chat.body, {"messages": b"[" + b",".join(messages) + b"]"})
 
 
 def _compact(chat: ChatConversation, again: _Recompactor) -> CompactedChat:
@@ -290,7 +288,3 @@ def _parse_list(raw: msgspec.Raw, name: str) -> list[msgspec.Raw]:
         return _list(raw)
     except (msgspec.DecodeError, RecursionError):
         raise OperatorError(f'has as "{name}" something else than a list') from None
-
-
-def _join_messages(messages: Sequence[bytes]) -> bytes:
-    return b"[" + b",".join(messages) + b"]"

@@ -90,15 +90,12 @@ def _price_line(result: DryRunResult) -> Iterator[str]:
         yield f"{a_compaction} now would pay itself back in {calls:.1f} calls, this one included."
         return
     due = ceil(SAFETY_FACTOR * calls)
+    more = ", but earlier compactions have to be paid back too" if result.calls >= due else ""
     yield (
         f"{a_compaction} now would pay itself back in {calls:.1f} calls. Nobody knows how many will"
         f" follow, so it is done once about {due:,} were made, {SAFETY_FACTOR:.0f} times as many;"
-        f" {_calls_text(result.calls)}{_calls_needed(result, due)}."
+        f" {_calls_text(result.calls)}{more}."
     )
-
-
-def _calls_needed(result: DryRunResult, due: int) -> str:
-    return ", but earlier compactions have to be paid back too" if result.calls >= due else ""
 
 
 def _calls_text(calls: int) -> str:

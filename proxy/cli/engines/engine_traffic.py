@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from proxy.cli.columns import COUNT, TableColumn, each_by, text_table
 from proxy.cli.terminal import Terminal, empty_table
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     )
 
 _REUSE: Final = ("prompt tokens", "available", "captured", "delivered")
-_WARMING: Final = (
-    "prompts", "tokens computed", "cost", "calls that used it", "tokens read", "prefill saved",
-)  # fmt: skip
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
 _LOAD: Final = ("in flight", "running", "waiting", "KV use", "KV format", "preempted")
 _UNKNOWN: Final = "unknown"
@@ -39,9 +37,9 @@ def print_traffic(terminal: Terminal, gateways: Sequence[EngineTraffic], profile
             for one in gateway.speculation:
                 if one.kv_cache and profile in {"", one.profile}:
                     terminal.say(f"{one.profile}: {one.kv_cache}")
-            _show_warming(
-                terminal, [one for one in gateway.warming if profile in {"", one.profile}]
-            )
+            warming = [one for one in gateway.warming if profile in {"", one.profile}]
+            if warming:
+                terminal.show(text_table(_WARMING, warming))
     if not shown:
         terminal.say("No gateway runs here with these engines, so reuse and load are not known.")
 
@@ -73,24 +71,16 @@ def _show_routes(
     terminal.show(table)
 
 
-def _show_warming(terminal: Terminal, reports: Sequence[WarmingReport]) -> None:
-    """A line for each profile and kind of prompt that was read ahead."""
-    if not reports:
-        return
-    columns = ("read ahead", *_WARMING)
-    table = empty_table(*columns, right=_WARMING)
-    for report in reports:
-        cells = (
-            f"{report.profile}: {report.kind.replace('_', ' ')}",
-            f"{report.prompts:,}",
-            f"{report.computed_tokens:,}",
-            f"${report.cost_nanos / _NANOS_PER_DOLLAR:.4f}",
-            f"{report.used_calls:,}",
-            f"{report.used_tokens:,}",
-            f"{report.saved_s:.1f} s",
-        )
-        table.add_row(*map(Text, cells))
-    terminal.show(table)
+#: Of each profile and kind of prompt that was read ahead.
+_WARMING: Final[tuple[TableColumn[WarmingReport], ...]] = (
+    TableColumn("", "read ahead", of=lambda one: f"{one.profile}: {one.kind.replace('_', ' ')}"),
+    TableColumn("prompts", "prompts", COUNT),
+    TableColumn("computed_tokens", "tokens computed", COUNT),
+    TableColumn("cost_nanos", "cost", each_by(lambda n: f"${n / _NANOS_PER_DOLLAR:.4f}")),
+    TableColumn("used_calls", "calls that used it", COUNT),
+    TableColumn("used_tokens", "tokens read", COUNT),
+    TableColumn("saved_s", "prefill saved", each_by("{:.1f} s".format)),
+)
 
 
 def _reuse_cells(reuse: PrefixReuse) -> tuple[str, str, str, str]:

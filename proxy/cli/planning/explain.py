@@ -60,7 +60,8 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
     if receipt.outcome is Outcome.REFUSED:
         yield f"The gateway refused it with {receipt.status}{how}, and sent it nowhere."
     else:
-        yield f"{_outcome_text(receipt)} with {receipt.status}{how}; {cost}{_estimate(receipt)}."
+        by = ", by estimate: no upstream reported its tokens" if receipt.estimated else ""
+        yield f"{_outcome_text(receipt)} with {receipt.status}{how}; {cost}{by}."
     if receipt.upstream_request_id:
         yield f"The provider's request id is {receipt.upstream_request_id}."
     if receipt.reroute_reason:
@@ -113,10 +114,6 @@ def _time_lines(receipt: Receipt) -> Iterator[str]:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:,.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"
-
-
-def _estimate(receipt: Receipt) -> str:
-    return ", by estimate: no upstream reported its tokens" if receipt.estimated else ""
 
 
 def _planning_line(receipt: Receipt) -> str:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from proxy.services.alerts.configured_sinks import ConfiguredSink
     from proxy.settings import Settings
     from proxy.store.sql.outbox import OutboxMessage
-    from slo.alert import Alert
     from slo.policies.file import Policies
     from slo.policies.sinks import Sink
 
@@ -71,7 +70,9 @@ def _show(terminal: Terminal) -> None:
         table = empty_table("severity", "since", "alert", "id")
         open_alerts.sort(key=lambda alert: urgency_key(alert.severity, alert.began))
         for alert in open_alerts[:_MAX_ALERTS]:
-            table.add_row(*map(Text, _row(alert)))
+            # Ids of one budget's alerts begin alike, so their ends are shown.
+            row = (alert.severity.value, format_time(alert.began), alert.title, alert.id[-8:])
+            table.add_row(*map(Text, row))
         terminal.show(table)
         if len(open_alerts) > _MAX_ALERTS:
             terminal.say(
@@ -85,11 +86,6 @@ def _show(terminal: Terminal) -> None:
         for letter in letters:
             table.add_row(*map(Text, _delivery_row(letter)))
         terminal.show(table)
-
-
-def _row(alert: Alert) -> tuple[str, ...]:
-    """The row of an alert; ids of one budget's alerts begin alike, so their ends are shown."""
-    return (alert.severity.value, format_time(alert.began), alert.title, alert.id[-8:])
 
 
 def _delivery_row(letter: OutboxMessage) -> tuple[str, ...]:

@@ -94,7 +94,12 @@ def order_costs(
     demo_calls: Iterable[DemoCall], built: CostBaseline, catalog: Catalog, now: float
 ) -> CostBaseline:
     """The totals of the badly built feature, had its prompts been built in each order."""
-    calls = [call for call in demo_calls if _is_badly_built(call.planned.conversation.script)]
+    calls = [
+        call
+        for call in demo_calls
+        if isinstance(script := call.planned.conversation.script, SupportScript)
+        and script.order is PromptOrder.VARIABLE_FIRST
+    ]
     if not calls:
         return CostBaseline()
     team, order = calls[0].planned.team, PromptOrder.VARIABLE_FIRST
@@ -103,10 +108,6 @@ def order_costs(
         totals = baseline_costs([_in_order(call, order) for call in calls], catalog, now)
         direct[order.value], arranged[order.value] = totals.direct[team], totals.arranged[team]
     return CostBaseline(direct, arranged)
-
-
-def _is_badly_built(script: object) -> bool:
-    return isinstance(script, SupportScript) and script.order is PromptOrder.VARIABLE_FIRST
 
 
 def _in_order(call: DemoCall, order: PromptOrder) -> DemoCall:

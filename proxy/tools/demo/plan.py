@@ -115,7 +115,7 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
     """
     turns = merge(
         *(_turns(application, f"{seed}/{application.kind}") for application in _APPLICATIONS),
-        key=_time_of,
+        key=lambda turn: turn[0],
     )
     for number, (seconds, _, conversation, turn) in enumerate(islice(turns, count)):
         yield PlannedCall(
@@ -129,10 +129,6 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
 
 #: Seconds from the start, number of the conversation, the conversation, number of the call in it.
 _Turn = tuple[float, int, DemoConversation, int]
-
-
-def _time_of(turn: _Turn) -> float:
-    return turn[0]
 
 
 def _turns(application: _Application, seed: str) -> Iterator[_Turn]:

@@ -1,7 +1,7 @@
 """The measurements of the engine demo: medians of calls that take turns between the engines."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -138,7 +138,8 @@ async def _decode_rates(
             question = topics()[topic][0]
             messages = conversation(SYSTEM, question)
             answers = await fresh.play(callers, messages)
-            again = [*messages, _assistant_message(answers[PLAIN]), messages[-1]]
+            answer = {"role": "assistant", "content": answers[PLAIN].text}
+            again = [*messages, answer, messages[-1]]
             await repeated.play(callers, again)
         if number == 0:  # the first warms up
             fresh.clear()
@@ -229,10 +230,6 @@ def conversation(system: str, question: str) -> list[dict[str, str]]:
     return [{"role": "system", "content": system}, {"role": "user", "content": question}]
 
 
-def _assistant_message(answer: EngineAnswer) -> dict[str, str]:
-    return {"role": "assistant", "content": answer.text}
-
-
 @cache
 def topics() -> tuple[tuple[str, ...], ...]:
     """The questions of each topic that the model was trained on."""
@@ -248,8 +245,5 @@ def long_system(shop: str) -> str:
 @cache
 def _handbook_sections() -> tuple[str, ...]:
     text = (files("proxy.tools.demo") / "texts/handbook.md").read_text("utf8")
-    return tuple(_split(text))[: _SECTIONS + 1]
-
-
-def _split(text: str) -> Iterator[str]:
-    yield from re.split(r"(?m)^(?=## )", text)
+    # The part before the first heading of the second level, and each part below one.
+    return tuple(re.split(r"(?m)^(?=## )", text))[: _SECTIONS + 1]

@@ -72,7 +72,8 @@ class UpstreamSimulation:
         while self._due and self._due[0][0] <= now:
             self._step()
         before = self._open.get(call.conversation)
-        if before is not None and _goes_on(before.sent.prompt, call.prompt):
+        last = call.prompt.blocks[-1].message
+        if before is not None and last > before.sent.prompt.blocks[-1].message:
             self._finish(before, now)
 
     def _leave(self, call: SimulatedCall, now: float, read: int) -> None:
@@ -113,8 +114,3 @@ class UpstreamSimulation:
         self._cache.finish_answer(call.prompt, call.generated, now)
         if self._open.get(call.conversation) is answer:
             del self._open[call.conversation]
-
-
-def _goes_on(before: CachedPrompt, after: CachedPrompt) -> bool:
-    """True if a call holds more messages than one before it."""
-    return after.blocks[-1].message > before.blocks[-1].message

@@ -3,7 +3,7 @@
 Source: OpenAI and Anthropic API references, rate limit headers (2026-11).
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from proxy.tools.simulator.models import WireName
 
@@ -48,7 +48,10 @@ def headers(
             for field, value in (
                 ("limit", str(allowance.limit)),
                 ("remaining", str(allowance.remaining)),
-                ("reset", _timestamp(now + allowance.full_in)),
+                (
+                    "reset",
+                    f"{datetime.fromtimestamp(now + allowance.full_in, UTC):%Y-%m-%dT%H:%M:%SZ}",
+                ),
             )
         ]
     return [
@@ -60,10 +63,6 @@ def headers(
             ("reset", _span(allowance.full_in)),
         )
     ]
-
-
-def _timestamp(now: float) -> str:
-    return (datetime.fromtimestamp(0, UTC) + timedelta(seconds=now)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _span(seconds: float) -> str:

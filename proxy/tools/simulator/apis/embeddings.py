@@ -37,7 +37,9 @@ def embed_inputs(body: Body, model: SimulatedModel, vocabulary: Vocabulary) -> t
             {
                 "object": "embedding",
                 "index": index,
-                "embedding": _pack_floats(vector(ids, size)) if packed else vector(ids, size),
+                "embedding": b64encode(pack(f"<{size}f", *vector(ids, size))).decode()
+                if packed
+                else vector(ids, size),
             }
             for index, ids in enumerate(inputs)
         ],
@@ -72,7 +74,3 @@ def _ids(value: object, vocabulary: Vocabulary) -> Sequence[int]:
         reason = f"input: each text must have 1 to {_MOST_TOKENS} tokens."
         raise provider_refusal(400, reason, code="invalid_value", param="input")
     return ids
-
-
-def _pack_floats(numbers: Sequence[float]) -> str:
-    return b64encode(pack(f"<{len(numbers)}f", *numbers)).decode()
