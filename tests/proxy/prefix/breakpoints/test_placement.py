@@ -1,3 +1,5 @@
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -42,159 +44,163 @@ def places(found: MarkPlacement) -> list[tuple[int, str]]:
     return list(found.marks.items())
 
 
-def test_marks_end_the_slots_and_the_conversation():
-    assert places(stand("ttsmuau")) == [(2, "1h"), (3, "5m"), (6, "5m")]
+HISTORY = BreakpointPolicy(history="5m")
+BACK = msgspec.structs.replace(HISTORY, back=1)
+BACK_TWO = msgspec.structs.replace(BACK, back=2)
+REPEATED = BreakpointPolicy(history="30m", explicit=True)
+FIRST = BreakpointPolicy(first="5m")
+STABLE = BreakpointPolicy(stable="5m")
+TOOLS = BreakpointPolicy(tools="5m")
+NO_ROOM = "no mark after the {} slot: all 4 marks are in use"
+NO_LIFETIME = (
+    "no mark after the stable slot: no lifetime that is sold here fits between the caller's"
+)
+Case = tuple[str, dict[str, Any], dict[int, str], tuple[str, ...]]
+#: Blocks, what else there is, and the marks; the beginnings of the notes on those left out.
+CASES: dict[str, Case] = {
+    "slots and conversation end in a mark": ("ttsmuau", {}, {2: "1h", 3: "5m", 6: "5m"}, ()),
+    "variable text has none": ("ttsmuauu", {"tail": 1}, {2: "1h", 3: "5m", 6: "5m"}, ()),
+    "a call that is variable has none": ("u", {"tail": 1}, {}, ()),
+    "an empty prompt has none": ("", {}, {}, ()),
+    "an empty prompt with a tail has none": ("", {"tail": 1}, {}, ()),
+    "a tail of everything leaves nothing": ("uu", {"policy": HISTORY, "tail": 5}, {}, ()),
+    "a policy without marks has none": ("ttsmuau", {"policy": BreakpointPolicy()}, {}, ()),
+    "the previous call ends in sight": ("tsua" + "r" * 10, {}, {1: "1h", 13: "5m"}, ()),
+    "the previous call ends out of sight": (
+        "tsua" + "r" * 30, {}, {1: "1h", 2: "5m", 33: "5m"}, (),
+    ),
+    "the previous call ended before all of its answer": (
+        "tsuaa" + "r" * 20, {}, {1: "1h", 2: "5m", 24: "5m"}, (),
+    ),
+    "an answer that the caller began": (
+        "tsua", {"policy": HISTORY}, {2: "5m"}, (),
+    ),
+    "an answer that takes a mark": ("tsua", {"spoken": 1}, {1: "1h", 3: "5m"}, ()),
+    "an answer before a tail": ("tsuau", {"tail": 1, "spoken": 1}, {1: "1h", 3: "5m"}, ()),
+    "two answers in a row": ("tsuaa", {"spoken": 2}, {1: "1h", 3: "5m", 4: "5m"}, ()),
+    "explicit mode repeats the marks that it reads": (
+        "suau", {"policy": REPEATED, "regime": OPENAI}, {1: "30m", 3: "30m"}, (),
+    ),
+    "no tool at OpenAI": (
+        "ttu", {"policy": BreakpointPolicy(stable="30m"), "regime": OPENAI}, {}, (),
+    ),
+    "a lifetime that OpenAI does not sell": (
+        "su", {"policy": STABLE, "regime": OPENAI}, {}, (NO_LIFETIME,),
+    ),
+    "three marks beside OpenAI's own choice": (
+        "smuau",
+        {
+            "policy": BreakpointPolicy(stable="30m", semi="30m"),
+            "regime": OPENAI,
+            "given": {2: "30m", 4: "30m"},
+        },
+        {0: "30m"},
+        (NO_ROOM.format("semi-stable"),),
+    ),
+    "the shortest cacheable prefix is a tool": ("ttsuau", {"policy": FIRST}, {0: "5m"}, ()),
+    "the shortest cacheable prefix is system text": (
+        "ttsuau", {"policy": FIRST, "each": 500}, {2: "5m"}, (),
+    ),
+    "the shortest cacheable prefix is conversation": (
+        "suauau", {"policy": FIRST, "each": 400}, {3: "5m"}, (),
+    ),
+    "no prefix is long enough": ("suauau", {"policy": FIRST, "each": 200}, {}, ()),
+    "only what varies is long enough": ("suau", {"policy": FIRST, "each": 400, "tail": 1}, {}, ()),
+    "a place that is too short": ("tsu", {"each": 350}, {2: "5m"}, ()),
+    "an estimate that is nearly enough": ("tsu", {"each": 370}, {1: "1h", 2: "5m"}, ()),
+    "no room for a place": (
+        "ttsuau", {"given": {0: "1h", 1: "1h", 3: "5m"}}, {5: "5m"}, (NO_ROOM.format("stable"),),
+    ),
+    "the end of the conversation comes first": (
+        "ttsmuau",
+        {"given": {0: "1h", 1: "1h", 4: "5m"}},
+        {6: "5m"},
+        (NO_ROOM.format("stable"), NO_ROOM.format("semi-stable")),
+    ),
+    "the caller's mark stands there": ("ttsmuau", {"given": {6: "5m"}}, {2: "1h", 3: "5m"}, ()),
+    "behind a shorter mark of the caller's": (
+        "ttsu", {"policy": BreakpointPolicy(stable="1h"), "given": {1: "5m"}}, {2: "5m"}, (),
+    ),
+    "before a longer mark of the caller's": (
+        "ttsu", {"policy": STABLE, "given": {3: "1h"}}, {2: "1h"}, (),
+    ),
+    "between marks in the wrong order": (
+        "ttsu", {"policy": STABLE, "given": {1: "5m", 3: "1h"}}, {}, (NO_LIFETIME,),
+    ),
+    "an earlier mark lives as long as a later one": (
+        "tsu", {"policy": BreakpointPolicy(stable="5m", history="1h")}, {1: "1h", 2: "1h"}, (),
+    ),
+    "tools are marked at the last of them": ("ttsu", {"policy": TOOLS}, {1: "5m"}, ()),
+    "tools before a longer mark": (
+        "ttsu", {"policy": BreakpointPolicy(tools="5m", stable="1h")}, {1: "1h", 2: "1h"}, (),
+    ),
+    "tools that are gone": ("su", {"policy": TOOLS}, {}, ()),
+    "a block that later calls leave out": ("tsuau", {"policy": BACK}, {2: "5m"}, ()),
+    "two blocks that later calls leave out": ("tsuau", {"policy": BACK_TWO}, {2: "5m"}, ()),
+    "an answer before what is left out": (
+        "tsuauau", {"policy": BACK, "spoken": 1}, {5: "5m"}, (),
+    ),
+    "two answers before what is left out": ("tsuaau", {"policy": BACK, "spoken": 2}, {4: "5m"}, ()),
+    "a conversation that later calls leave out": ("tsu", {"policy": BACK}, {}, ()),
+    "more blocks left out than there are": (
+        "tsu", {"policy": msgspec.structs.replace(BACK, back=12)}, {}, (),
+    ),
+    "many new messages before what is left out": (
+        "tsuaua" + "r" * 30 + "u", {"policy": BACK}, {4: "5m", 35: "5m"}, (),
+    ),
+    "a marked answer behind many new messages": (
+        "tsuaua" + "r" * 30 + "uau", {"policy": BACK, "spoken": 1}, {37: "5m"}, (),
+    ),
+    "a marked answer in sight of the previous mark": (
+        "tsuaura" + "r" * 30, {"policy": BACK_TWO, "spoken": 1}, {5: "5m", 34: "5m"}, (),
+    ),
+    "explicit mode repeats the mark before what was left out": (
+        "suauauau",
+        {"policy": msgspec.structs.replace(REPEATED, back=1), "regime": OPENAI},
+        {3: "30m", 5: "30m"},
+        (),
+    ),
+    "a mark before one of the caller's costs nothing": (
+        "tsmu", {"policy": BreakpointPolicy(), "given": {3: "5m"}}, {1: "5m"}, (),
+    ),
+    "a free mark lives as long as the caller's": (
+        "tsmu", {"policy": BreakpointPolicy(), "given": {2: "1h", 3: "1h"}}, {1: "1h"}, (),
+    ),
+    "none is free where nothing behind is marked": (
+        "tsmu", {"policy": BreakpointPolicy(), "given": {0: "5m"}}, {}, (),
+    ),
+    "none is free where the caller's stands": (
+        "tsmu", {"policy": BreakpointPolicy(), "given": {1: "5m", 3: "5m"}}, {}, (),
+    ),
+    "none is free where all are in use": (
+        "tsmuuu",
+        {"policy": BreakpointPolicy(), "given": dict.fromkeys(range(2, 6), "5m")},
+        {},
+        (),
+    ),
+    "none is free where nothing is stable": (
+        "mu", {"policy": BreakpointPolicy(), "given": {1: "5m"}}, {}, (),
+    ),
+    "none is free on OpenAI, where it may displace another": (
+        "tsmu", {"policy": BreakpointPolicy(), "regime": OPENAI, "given": {3: "30m"}}, {}, (),
+    ),
+}  # fmt: skip
 
 
-def test_variable_text_is_never_marked():
-    assert places(stand("ttsmuauu", tail=1)) == [(2, "1h"), (3, "5m"), (6, "5m")]
-    assert places(stand("u", tail=1)) == []
+@pytest.mark.parametrize(("drawn", "fields", "marks", "notes"), CASES.values(), ids=CASES)
+def test_marks_stand_where_they_pay_and_fit(drawn, fields, marks, notes):
+    found = stand(drawn, **fields)
 
-
-def test_slots_that_the_policy_leaves_out_get_no_mark():
-    assert stand("ttsmuau", BreakpointPolicy()) == MarkPlacement()
-
-
-def test_after_many_new_messages_the_end_of_the_previous_call_is_marked_too():
-    few, many = "tsu" + "a" + "r" * 10, "tsu" + "a" + "r" * 30
-
-    assert [at for at, _ in places(stand(few))] == [1, 13]
-    assert [at for at, _ in places(stand(many))] == [1, 2, 33]
-
-
-def test_the_previous_call_ended_before_all_of_its_answer():
-    assert [at for at, _ in places(stand("tsuaa" + "r" * 20))] == [1, 2, 24]
-
-
-def test_an_answer_begun_by_the_caller_is_not_marked():
-    assert places(stand("tsua", BreakpointPolicy(history="5m"))) == [(2, "5m")]
-
-
-def test_in_explicit_mode_only_marks_that_are_repeated_are_read_so_they_are():
-    found = stand("suau", BreakpointPolicy(history="30m", explicit=True), OPENAI)
-
-    assert places(found) == [(1, "30m"), (3, "30m")]
-
-
-def test_a_mark_stands_on_no_tool_at_openai():
-    found = stand("ttu", BreakpointPolicy(stable="30m"), OPENAI)
-
-    assert places(found) == []
-    assert found.notes == ()
+    assert places(found) == list(marks.items())
+    assert len(found.notes) == len(notes)
+    assert all(map(str.startswith, found.notes, notes))
 
 
 def test_a_text_without_words_is_not_marked():
     blocks = [*blocks_of("s"), *blocks_of("s", size=2), *blocks_of("u")]
-    found = place_marks(BreakpointPolicy(stable="5m"), blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
+    found = place_marks(STABLE, blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
 
     assert places(found) == [(0, "5m")]
-
-
-@pytest.mark.parametrize(
-    ("drawn", "each", "tail", "place"),
-    [
-        ("ttsuau", 2_000, 0, [(0, "5m")]),
-        ("ttsuau", 500, 0, [(2, "5m")]),
-        ("suauau", 400, 0, [(3, "5m")]),
-        ("suauau", 200, 0, []),
-        ("suau", 400, 1, []),
-    ],
-    ids=["a tool", "system text", "the conversation", "too short", "what varies"],
-)
-def test_the_shortest_prefix_that_is_surely_cached_can_be_marked(drawn, each, tail, place):
-    found = stand(drawn, BreakpointPolicy(first="5m"), each=each, tail=tail)
-
-    assert places(found) == place
-
-
-def test_a_place_that_is_too_short_to_be_cached_is_not_marked_and_needs_no_note():
-    found = stand("tsu", each=350)
-
-    assert places(found) == [(2, "5m")]
-    assert found.notes == ()
-
-
-def test_an_estimate_that_is_nearly_enough_is_marked():
-    assert places(stand("tsu", each=370)) == [(1, "1h"), (2, "5m")]
-
-
-def test_an_answer_that_is_gone_on_with_is_marked_where_it_takes_a_mark():
-    assert places(stand("tsua", spoken=1)) == [(1, "1h"), (3, "5m")]
-    assert places(stand("tsuau", tail=1, spoken=1)) == [(1, "1h"), (3, "5m")]
-
-
-def test_of_two_answers_in_a_row_both_are_marked():
-    assert places(stand("tsuaa", spoken=2)) == [(1, "1h"), (3, "5m"), (4, "5m")]
-
-
-def test_a_place_for_which_there_was_no_room_is_noted_only_where_a_mark_could_stand():
-    found = stand("ttsuau", given={0: "1h", 1: "1h", 3: "5m"})
-
-    assert places(found) == [(5, "5m")]
-    assert found.notes == ("no mark after the stable slot: all 4 marks are in use",)
-
-
-def test_the_callers_own_marks_use_up_the_room_and_the_end_of_the_conversation_comes_first():
-    found = stand("ttsmuau", given={0: "1h", 1: "1h", 4: "5m"})
-
-    assert places(found) == [(6, "5m")]
-    assert found.notes == (
-        "no mark after the stable slot: all 4 marks are in use",
-        "no mark after the semi-stable slot: all 4 marks are in use",
-    )
-
-
-def test_three_marks_are_written_beside_openais_own_choice():
-    found = stand(
-        "smuau", BreakpointPolicy(stable="30m", semi="30m"), OPENAI, given={2: "30m", 4: "30m"}
-    )
-
-    assert [at for at, _ in places(found)] == [0]
-
-
-def test_where_the_callers_mark_stands_none_is_added():
-    found = stand("ttsmuau", given={6: "5m"})
-
-    assert [at for at, _ in places(found)] == [2, 3]
-    assert found.notes == ()
-
-
-def test_behind_a_shorter_mark_of_the_callers_ours_is_as_short():
-    assert places(stand("ttsu", BreakpointPolicy(stable="1h"), given={1: "5m"})) == [(2, "5m")]
-
-
-def test_before_a_longer_mark_of_the_callers_ours_is_as_long():
-    assert places(stand("ttsu", BreakpointPolicy(stable="5m"), given={3: "1h"})) == [(2, "1h")]
-
-
-def test_between_marks_in_the_wrong_order_none_fits():
-    found = stand("ttsu", BreakpointPolicy(stable="5m"), given={1: "5m", 3: "1h"})
-
-    assert places(found) == []
-    assert "no lifetime" in found.notes[0]
-
-
-def test_an_earlier_mark_of_ours_lives_as_long_as_a_later_one():
-    assert places(stand("tsu", BreakpointPolicy(stable="5m", history="1h"))) == [
-        (1, "1h"),
-        (2, "1h"),
-    ]
-
-
-def test_a_lifetime_openai_does_not_sell_is_not_asked_for():
-    found = stand("su", BreakpointPolicy(stable="5m"), OPENAI)
-
-    assert places(found) == []
-    assert "no lifetime" in found.notes[0]
-
-
-def test_an_empty_prompt_has_no_marks():
-    assert stand("").marks == {}
-    assert stand("", tail=1).marks == {}
-
-
-def test_a_tail_of_everything_leaves_nothing_to_mark():
-    assert stand("uu", BreakpointPolicy(history="5m"), tail=5).marks == {}
 
 
 TTL = st.sampled_from(["", "5m", "1h"])
@@ -246,87 +252,3 @@ def test_marks_are_never_too_many_too_early_or_out_of_order(prompt):
 def in_order(block: int, lives: float, own: dict[int, str]) -> bool:
     span = ANTHROPIC.lifetimes
     return all(span[ttl] >= lives if at < block else span[ttl] <= lives for at, ttl in own.items())
-
-
-def test_tools_are_marked_at_the_last_of_them():
-    assert places(stand("ttsu", BreakpointPolicy(tools="5m"))) == [(1, "5m")]
-    assert places(stand("ttsu", BreakpointPolicy(tools="5m", stable="1h"))) == [
-        (1, "1h"),
-        (2, "1h"),
-    ]
-
-
-def test_tools_that_are_gone_are_not_marked():
-    found = stand("su", BreakpointPolicy(tools="5m"))
-
-    assert found.marks == {}
-    assert found.notes == ()
-
-
-BACK = BreakpointPolicy(history="5m", back=1)
-
-
-def test_blocks_that_later_calls_do_not_repeat_get_no_mark():
-    assert places(stand("tsuau", BACK)) == [(2, "5m")]
-    assert places(stand("tsuau", msgspec.structs.replace(BACK, back=2))) == [(2, "5m")]
-
-
-def test_before_what_is_left_out_an_answer_is_marked_where_it_takes_a_mark():
-    assert places(stand("tsuauau", BACK, spoken=1)) == [(5, "5m")]
-
-
-def test_two_answers_before_what_is_left_out_need_one_mark():
-    assert places(stand("tsuaau", BACK, spoken=2)) == [(4, "5m")]
-
-
-def test_a_conversation_that_later_calls_leave_out_gets_no_mark():
-    found = stand("tsu", BACK)
-
-    assert places(found) == []
-    assert found.notes == ()
-    assert places(stand("tsu", msgspec.structs.replace(BACK, back=12))) == []
-
-
-def test_after_many_new_messages_a_mark_stands_where_the_previous_calls_is_in_sight():
-    many = "tsuau" + "a" + "r" * 30 + "u"
-
-    assert [at for at, _ in places(stand(many, BACK))] == [4, 35]
-    assert [at for at, _ in places(stand(many + "au", BACK, spoken=1))] == [37]
-
-
-def test_a_mark_behind_a_marked_answer_stands_in_sight_of_the_previous_calls_mark():
-    long = "tsuaur" + "a" + "r" * 30
-    found = stand(long, msgspec.structs.replace(BACK, back=2), spoken=1)
-
-    assert [at for at, _ in places(found)] == [5, 34]
-
-
-def test_in_explicit_mode_the_mark_before_what_was_left_out_is_repeated():
-    policy = BreakpointPolicy(history="30m", explicit=True, back=1)
-
-    assert [at for at, _ in places(stand("suauauau", policy, OPENAI))] == [3, 5]
-
-
-@pytest.mark.parametrize(("given", "ttl"), [({3: "5m"}, "5m"), ({2: "1h", 3: "1h"}, "1h")])
-def test_a_mark_before_one_of_the_callers_costs_nothing_and_ends_the_stable_slot(
-    given: dict[int, str], ttl: str
-):
-    assert places(stand("tsmu", BreakpointPolicy(), given=given)) == [(1, ttl)]
-
-
-@pytest.mark.parametrize(
-    ("drawn", "given"),
-    [
-        ("tsmu", {0: "5m"}),
-        ("tsmu", {1: "5m", 3: "5m"}),
-        ("tsmuuu", {2: "5m", 3: "5m", 4: "5m", 5: "5m"}),
-        ("mu", {1: "5m"}),
-    ],
-    ids=["nothing behind is marked", "theirs stands there", "all are in use", "nothing is stable"],
-)
-def test_no_other_mark_is_free(drawn: str, given: dict[int, str]):
-    assert stand(drawn, BreakpointPolicy(), given=given) == MarkPlacement()
-
-
-def test_on_openai_no_mark_is_free_for_it_may_displace_another():
-    assert stand("tsmu", BreakpointPolicy(), OPENAI, {3: "30m"}) == MarkPlacement()
