@@ -69,6 +69,136 @@ def summary(found: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence 
     return found.reason, found.detail, found.confidence
 
 
+TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"] * 6 + ["user"]))
+CERTAIN, LIKELY = ReasonConfidence.CERTAIN, ReasonConfidence.LIKELY
+POSSIBLE = ReasonConfidence.POSSIBLE
+Finding = tuple[MissReason, str, ReasonConfidence]
+#: A call, the next one a second later, and what is found for that.
+CASES: dict[str, tuple[SentCall, SentCall, Finding]] = {
+    "a prompt unlike the feature's last call": (
+        users(VLLM, ("a", 500), conversation=b"one", feature=b"f"),
+        users(VLLM, ("b", 500), conversation=b"two", feature=b"f"),
+        (MissReason.FIRST_SEEN, "nothing of it was in the call before", LIKELY),
+    ),
+    "a short prompt": (
+        users(GEMINI, ("a", 500)),
+        users(GEMINI, ("a", 500)),
+        (MissReason.BELOW_MINIMUM, "500 tokens; nothing below 4,096 is cached", CERTAIN),
+    ),
+    "a short repeated part": (
+        users(GEMINI, ("a", 500), ("b", 9_000)),
+        users(GEMINI, ("a", 500), ("c", 9_000)),
+        (
+            MissReason.BELOW_MINIMUM,
+            "500 tokens are repeated; nothing below 4,096 is cached",
+            LIKELY,
+        ),
+    ),
+    "a prompt estimated just above the minimum": (
+        users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}),
+        users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}),
+        (MissReason.BELOW_MINIMUM, "about 1,100 tokens; nothing below 1,024 is cached", POSSIBLE),
+    ),
+    "moved tools": (
+        call(VLLM, *ALONE, tools=("a", "b", "c")),
+        call(VLLM, *ON, tools=("b", "a", "c")),
+        (MissReason.DIVERGED, "tools[0] moved", CERTAIN),
+    ),
+    "another conversation that begins otherwise": (
+        call(VLLM, ("system", f"1\n{RULES}"), conversation=b"one", feature=b"f"),
+        call(VLLM, ("system", f"2\n{RULES}"), conversation=b"two", feature=b"f"),
+        (MissReason.DIVERGED, "system line 1 changed", LIKELY),
+    ),
+    "changed parameters of the prefix": (
+        call(OPENAI, *ALONE, early={"model": b"m", "verbosity": b"x"}),
+        call(OPENAI, *ON, early={"model": b"m", "reasoning_effort": b"x"}),
+        (MissReason.PARAMETER_CHANGED, "reasoning_effort and verbosity changed", CERTAIN),
+    ),
+    "another cache key": (
+        call(VLLM, *ALONE, early={"prompt_cache_key": b"a"}),
+        call(VLLM, *ON, early={"prompt_cache_key": b"b"}),
+        (MissReason.ELSEWHERE, "prompt_cache_key changed", CERTAIN),
+    ),
+    "another place": (
+        call(VLLM, *ALONE, place=b"a"),
+        call(VLLM, *ON, place=b"b"),
+        (
+            MissReason.ELSEWHERE,
+            "the call before it went to another account, upstream or replica",
+            CERTAIN,
+        ),
+    ),
+    "a conversation that the caller shortened": (
+        call(VLLM, ("system", "a"), *TALK),
+        call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")),
+        (MissReason.COMPACTED, "messages[1] removed: 6 messages gone", LIKELY),
+    ),
+    "a conversation that the gateway shortened": (
+        call(VLLM, ("system", "a"), *TALK),
+        call(VLLM, ("system", "a"), ("user", "In short: x"), *TALK[8:], compacted=True),
+        (MissReason.COMPACTED, "the gateway shortened the conversation", CERTAIN),
+    ),
+    "no mark": (
+        call(ANTHROPIC, *ALONE),
+        call(ANTHROPIC, *ON),
+        (MissReason.UNMARKED, "no mark; 4,481 tokens are repeated", CERTAIN),
+    ),
+    "an entry that no mark reaches": (
+        call(ANTHROPIC, *ALONE, marks={1: "5m"}),
+        call(ANTHROPIC, *ALONE, *[("user", f"{n}") for n in range(40)], marks={41: "5m"}),
+        (MissReason.UNMARKED, "4,481 tokens are stored; no mark of this call looks there", CERTAIN),
+    ),
+    "more marks than are taken": (
+        call(ANTHROPIC, *ALONE),
+        call(ANTHROPIC, *ON, ("user", "x"), marks=dict.fromkeys(range(5), "5m")),
+        (MissReason.UNMARKED, "5 marks, and at most 4 taken", CERTAIN),
+    ),
+    "text shared for the first time on DeepSeek": (
+        users(DEEPSEEK, ("a", 2_000), ("b", 100)),
+        users(DEEPSEEK, ("a", 2_000), ("c", 100)),
+        (MissReason.PROVIDER_SIDE, "what calls share is kept from its second use on", LIKELY),
+    ),
+    "nothing else": (
+        call(ANTHROPIC, *ALONE, marks={1: "5m"}),
+        call(ANTHROPIC, *ON, marks={3: "5m"}),
+        (MissReason.PROVIDER_SIDE, "4,481 tokens should have been there", LIKELY),
+    ),
+    "nothing else on GPT-5.4": (
+        call(INTERVAL, *ALONE),
+        call(INTERVAL, *ON),
+        (MissReason.PROVIDER_SIDE, "4,096 tokens should have been there", POSSIBLE),
+    ),
+    "nothing else on vLLM": (
+        call(VLLM, *ALONE),
+        call(VLLM, *ON),
+        (MissReason.PROVIDER_SIDE, "4,480 tokens should have been there", POSSIBLE),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "later", "finding"), CASES.values(), ids=CASES)
+def test_a_miss_has_the_reason_that_accounts_for_it(before, later, finding):
+    assert summary(CallHistory().record(before).explain(later)) == finding
+
+
+@pytest.mark.parametrize(
+    ("regime", "marks", "idle_s", "lives_s", "sure"),
+    [
+        (GEMINI, ({}, {}), 612, 240, CERTAIN),
+        (GEMINI, ({}, {}), 300, 240, LIKELY),
+        (ANTHROPIC, ({1: "5m"}, {3: "5m"}), 700, 300, CERTAIN),
+    ],
+)
+def test_a_prefix_idle_beyond_its_lifetime_is_expired(regime, marks, idle_s, lives_s, sure):
+    history = CallHistory().record(call(regime, *ALONE, marks=marks[0]))
+
+    assert summary(history.explain(call(regime, *ON, marks=marks[1]), now=idle_s)) == (
+        MissReason.EXPIRED,
+        f"idle for {idle_s} s; entries live {lives_s} s",
+        sure,
+    )
+
+
 def test_a_prompt_without_predecessor_is_first_seen():
     found = CallHistory().explain(call(VLLM, *ALONE))
 
@@ -79,64 +209,6 @@ def test_a_prompt_without_predecessor_is_first_seen():
     )
     assert found is not None
     assert (found.tokens, found.nanos) == (0, 0)
-
-
-def test_a_prompt_unlike_the_features_last_call_is_first_seen():
-    history = CallHistory().record(users(VLLM, ("a", 500), conversation=b"one", feature=b"f"))
-
-    found = history.explain(users(VLLM, ("b", 500), conversation=b"two", feature=b"f"))
-
-    assert summary(found)[0] is MissReason.FIRST_SEEN
-    assert summary(found)[2] is ReasonConfidence.LIKELY
-
-
-def test_a_short_prompt_is_below_the_minimum():
-    history = CallHistory().record(users(GEMINI, ("a", 500)))
-
-    assert summary(history.explain(users(GEMINI, ("a", 500)))) == (
-        MissReason.BELOW_MINIMUM,
-        "500 tokens; nothing below 4,096 is cached",
-        ReasonConfidence.CERTAIN,
-    )
-
-
-def test_a_short_repeated_part_is_below_the_minimum():
-    history = CallHistory().record(users(GEMINI, ("a", 500), ("b", 9_000)))
-
-    assert summary(history.explain(users(GEMINI, ("a", 500), ("c", 9_000)))) == (
-        MissReason.BELOW_MINIMUM,
-        "500 tokens are repeated; nothing below 4,096 is cached",
-        ReasonConfidence.LIKELY,
-    )
-
-
-def test_a_prefix_idle_for_many_lifetimes_is_certainly_expired():
-    history = CallHistory().record(call(GEMINI, *ALONE))
-
-    assert summary(history.explain(call(GEMINI, *ON), now=612)) == (
-        MissReason.EXPIRED,
-        "idle for 612 s; entries live 240 s",
-        ReasonConfidence.CERTAIN,
-    )
-
-
-def test_a_best_effort_prefix_idle_beyond_its_lifetime_is_likely_expired():
-    history = CallHistory().record(call(GEMINI, *ALONE))
-    assert summary(history.explain(call(GEMINI, *ON), now=300)) == (
-        MissReason.EXPIRED,
-        "idle for 300 s; entries live 240 s",
-        ReasonConfidence.LIKELY,
-    )
-
-
-def test_an_expired_finding_names_the_lifetime_that_would_have_held():
-    history = CallHistory().record(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
-
-    assert summary(history.explain(call(ANTHROPIC, *ON, marks={3: "5m"}), now=700)) == (
-        MissReason.EXPIRED,
-        "idle for 700 s; entries live 300 s",
-        ReasonConfidence.CERTAIN,
-    )
 
 
 def test_a_changed_line_is_a_divergence():
@@ -169,36 +241,6 @@ def test_a_divergence_quotes_words_only_where_they_may_be_shown():
     assert "12:01" not in summary(history.explain(call(VLLM, *messages)))[1]
 
 
-def test_moved_tools_are_a_divergence():
-    history = CallHistory().record(call(VLLM, *ALONE, tools=("a", "b", "c")))
-
-    assert summary(history.explain(call(VLLM, *ON, tools=("b", "a", "c"))))[:2] == (
-        MissReason.DIVERGED,
-        "tools[0] moved",
-    )
-
-
-def test_a_reason_found_by_another_conversation_is_likely():
-    history = CallHistory().record(
-        call(VLLM, ("system", f"1\n{RULES}"), conversation=b"a", feature=b"f")
-    )
-
-    found = history.explain(call(VLLM, ("system", f"2\n{RULES}"), conversation=b"b", feature=b"f"))
-
-    assert summary(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.LIKELY)
-
-
-def test_a_changed_prefix_parameter_is_the_reason():
-    history = CallHistory().record(call(OPENAI, *ALONE, early={"model": b"m", "verbosity": b"x"}))
-    later = call(OPENAI, *ON, early={"model": b"m", "reasoning_effort": b"x"})
-
-    assert summary(history.explain(later)) == (
-        MissReason.PARAMETER_CHANGED,
-        "reasoning_effort and verbosity changed",
-        ReasonConfidence.CERTAIN,
-    )
-
-
 def test_a_changed_message_parameter_is_the_reason_only_where_messages_come_next():
     long = (*ALONE, ("user", "x" * 40_000))
     marks = {0: "5m", 2: "5m"}
@@ -209,21 +251,6 @@ def test_a_changed_message_parameter_is_the_reason_only_where_messages_come_next
     assert summary(found)[:2] == (MissReason.PARAMETER_CHANGED, "tool_choice changed")
     found = history.explain(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
     assert summary(found)[:2] == (MissReason.DIVERGED, "system line 1 added")
-
-
-def test_another_cache_key_is_elsewhere():
-    history = CallHistory().record(call(VLLM, *ALONE, early={"prompt_cache_key": b"a"}))
-
-    assert summary(history.explain(call(VLLM, *ON, early={"prompt_cache_key": b"b"})))[:2] == (
-        MissReason.ELSEWHERE,
-        "prompt_cache_key changed",
-    )
-
-
-def test_another_place_is_elsewhere():
-    history = CallHistory().record(call(VLLM, *ALONE, place=b"a"))
-
-    assert summary(history.explain(call(VLLM, *ON, place=b"b")))[0] is MissReason.ELSEWHERE
 
 
 @pytest.mark.parametrize(
@@ -241,30 +268,6 @@ def test_a_fallback_of_the_gateway_is_no_change_of_the_caller(changes: Any, deta
 
     assert summary(found)[0] is MissReason.REROUTED
     assert detail in summary(found)[1]
-
-
-TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"] * 6 + ["user"]))
-
-
-def test_a_conversation_that_the_caller_shortened_was_compacted():
-    history = CallHistory().record(call(VLLM, ("system", "a"), *TALK))
-
-    assert summary(history.explain(call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")))) == (
-        MissReason.COMPACTED,
-        "messages[1] removed: 6 messages gone",
-        ReasonConfidence.LIKELY,
-    )
-
-
-def test_a_conversation_that_we_shortened_was_compacted_for_certain():
-    history = CallHistory().record(call(VLLM, ("system", "a"), *TALK))
-    later = call(VLLM, ("system", "a"), ("user", "In short: x"), *TALK[8:], compacted=True)
-
-    assert summary(history.explain(later)) == (
-        MissReason.COMPACTED,
-        "the gateway shortened the conversation",
-        ReasonConfidence.CERTAIN,
-    )
 
 
 @pytest.mark.parametrize("kept", [(("system", "a"),), ()])
@@ -294,15 +297,6 @@ def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
     )
 
 
-def test_a_missing_mark_is_the_reason():
-    history = CallHistory().record(call(ANTHROPIC, *ALONE))
-
-    reason, detail, sure = summary(history.explain(call(ANTHROPIC, *ON)))
-
-    assert (reason, sure) == (MissReason.UNMARKED, ReasonConfidence.CERTAIN)
-    assert detail.startswith("no mark; ")
-
-
 def test_marks_that_stand_too_early_are_the_reason():
     talk = (("system", RULES), *TALK)
     history = CallHistory().record(call(ANTHROPIC, *talk, marks={0: "5m"}))
@@ -314,35 +308,6 @@ def test_marks_that_stand_too_early_are_the_reason():
     assert detail.startswith("nothing was stored beyond ")
 
 
-def test_an_entry_that_no_mark_reaches_is_the_reason():
-    history = CallHistory().record(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
-    many = (*ALONE, *[("user", f"{n}") for n in range(40)])
-
-    reason, detail, _ = summary(history.explain(call(ANTHROPIC, *many, marks={41: "5m"})))
-
-    assert reason is MissReason.UNMARKED
-    assert detail.endswith("are stored; no mark of this call looks there")
-
-
-def test_more_marks_than_are_taken_are_the_reason():
-    history = CallHistory().record(call(ANTHROPIC, *ALONE))
-    marks = dict.fromkeys(range(5), "5m")
-
-    found = history.explain(call(ANTHROPIC, *ON, ("user", "x"), marks=marks))
-
-    assert summary(found)[:2] == (MissReason.UNMARKED, "5 marks, and at most 4 taken")
-
-
-def test_text_shared_for_the_first_time_is_not_kept_yet_by_deepseek():
-    history = CallHistory().record(users(DEEPSEEK, ("a", 2_000), ("b", 100)))
-
-    assert summary(history.explain(users(DEEPSEEK, ("a", 2_000), ("c", 100)))) == (
-        MissReason.PROVIDER_SIDE,
-        "what calls share is kept from its second use on",
-        ReasonConfidence.LIKELY,
-    )
-
-
 def test_too_many_calls_in_a_minute_go_elsewhere():
     history = CallHistory()
     for second in range(20):
@@ -352,30 +317,6 @@ def test_too_many_calls_in_a_minute_go_elsewhere():
         MissReason.ELSEWHERE,
         "21 calls in a minute began alike; 15 fit one machine",
         ReasonConfidence.LIKELY,
-    )
-
-
-def test_a_shortfall_without_other_reason_is_the_providers():
-    marked = call(ANTHROPIC, *ALONE, marks={1: "5m"})
-    history = CallHistory().record(marked)
-
-    reason, detail, sure = summary(history.explain(call(ANTHROPIC, *ON, marks={3: "5m"})))
-
-    assert (reason, sure) == (MissReason.PROVIDER_SIDE, ReasonConfidence.LIKELY)
-    assert detail.endswith("tokens should have been there")
-    history = CallHistory().record(call(INTERVAL, *ALONE))
-    assert summary(history.explain(call(INTERVAL, *ON)))[2] is ReasonConfidence.POSSIBLE
-    history = CallHistory().record(call(VLLM, *ALONE))
-    assert summary(history.explain(call(VLLM, *ON)))[2] is ReasonConfidence.POSSIBLE
-
-
-def test_a_prompt_estimated_just_above_the_minimum_may_be_below_it():
-    history = CallHistory().record(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))
-
-    assert summary(history.explain(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))) == (
-        MissReason.BELOW_MINIMUM,
-        "about 1,100 tokens; nothing below 1,024 is cached",
-        ReasonConfidence.POSSIBLE,
     )
 
 
