@@ -192,8 +192,8 @@ _HEADS: Final = tuple((head.encode(), agent.name) for agent in AGENTS for head i
 @lru_cache(maxsize=_MAX_CACHED_PRODUCTS)
 def agent_of_product(user_agent: str) -> str:
     """The name of the agent that a ``user-agent`` names; "" for none."""
-    said = user_agent[:_HEAD_BYTES].lower()
-    return next((name for product, name in _PRODUCTS if said.startswith(product)), "")
+    user_agent_start = user_agent[:_HEAD_BYTES].lower()
+    return next((name for product, name in _PRODUCTS if user_agent_start.startswith(product)), "")
 
 
 def agent_feature(agent: str, fields: RequestFields) -> str:
@@ -221,8 +221,8 @@ def _is_beside_sessions(fields: RequestFields) -> bool:
 def agent_of_fields(fields: RequestFields) -> str:
     """The name of the agent whose instructions a body begins a text with; "" for none."""
     for raw in (fields.messages, fields.system, fields.instructions):
-        if raw and (found := _agent_of_text(memoryview(raw)[:_MAX_SEARCHED_BYTES].tobytes())):
-            return found
+        if raw and (agent := _agent_of_text(memoryview(raw)[:_MAX_SEARCHED_BYTES].tobytes())):
+            return agent
     if not fields.input:
         return ""
     return _agent_of_text(memoryview(fields.input)[:_MAX_SEARCHED_INPUT_BYTES].tobytes())
@@ -234,10 +234,14 @@ def _agent_of_text(text: bytes) -> str:
         if text.find(words) < 0:
             continue
         for start in starts:
-            at = text.find(start)
-            head = text[at + 1 : at + _HEAD_BYTES].removeprefix(b"\\n") if at >= 0 else b""
-            if found := next((name for begins, name in _HEADS if head.startswith(begins)), ""):
-                return found
+            start_index = text.find(start)
+            head = (
+                text[start_index + 1 : start_index + _HEAD_BYTES].removeprefix(b"\\n")
+                if start_index >= 0
+                else b""
+            )
+            if agent := next((name for begins, name in _HEADS if head.startswith(begins)), ""):
+                return agent
     return ""
 
 
@@ -246,8 +250,10 @@ def stable_user(user_id: str) -> str:
     if not user_id.startswith("{"):
         return user_id
     try:
-        said: Any = msgspec.json.decode(user_id)
+        ids_by_name: Any = msgspec.json.decode(user_id)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return user_id
-    ids = (said.get(name) for name in _STABLE_IDS) if isinstance(said, dict) else ()
-    return next((each for each in ids if isinstance(each, str) and each), user_id)
+    ids = (ids_by_name.get(name) for name in _STABLE_IDS) if isinstance(ids_by_name, dict) else ()
+    return next(
+        (stable_id for stable_id in ids if isinstance(stable_id, str) and stable_id), user_id
+    )

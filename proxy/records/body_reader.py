@@ -142,27 +142,29 @@ class BodyReader:
         before: _LatestBody | None = None,
     ) -> None:
         """Keep a body but for its last messages, in place of the one that it goes on with."""
-        kept = split.messages[: split.repeatable]
-        if not kept or not kept[-1].endswith(b"}"):
+        repeatable = split.messages[: split.repeatable]
+        if not repeatable or not repeatable[-1].endswith(b"}"):
             return
         place = len(form.head)
-        for message in kept[:-1]:
+        for message in repeatable[:-1]:
             if not _is_instructions(message):
                 break
             place += len(message) + len(form.comma)
-        end = len(form.head) + sum(map(len, kept)) + len(form.comma) * (len(kept) - 1)
-        latest = msgspec.structs.replace(form, messages=kept, end=end)
+        end = len(form.head) + sum(map(len, repeatable)) + len(form.comma) * (len(repeatable) - 1)
+        latest = msgspec.structs.replace(form, messages=repeatable, end=end)
         start = (team, split.body[:_HEAD_BYTES])
         places = self._places.get(start) or ()
         if place not in places:
             self._places.put(start, (place, *places)[:_MAX_PLACES])
         key = (team, split.body[place : place + _FIRST_BYTES])
-        others = [each for each in self._latest.get(key) or () if each is not before]
+        others = [
+            latest_body for latest_body in self._latest.get(key) or () if latest_body is not before
+        ]
         self._latest.put(key, (latest, *others)[:_MAX_ALIKE])
 
 
 def _size_of(bodies: tuple[_LatestBody, ...]) -> int:
-    return sum([_ENTRY_BYTES + each.end + 2 * len(each.around) for each in bodies])
+    return sum([_ENTRY_BYTES + latest.end + 2 * len(latest.around) for latest in bodies])
 
 
 def _new_messages(body: bytes, latest: _LatestBody) -> tuple[bytes, ...]:
@@ -177,18 +179,18 @@ def _new_messages(body: bytes, latest: _LatestBody) -> tuple[bytes, ...]:
 def _split_body(body: bytes, fields: RequestFields) -> _LatestBody | None:
     """The body in its parts; None where its messages are few, or not surely those found first."""
     held = bytes(fields.messages)
-    at = body.find(_KEY)
-    if len(held) < _MIN_MESSAGES_BYTES or at < 0 or held[:1] != b"[":
+    start = body.find(_KEY)
+    if len(held) < _MIN_MESSAGES_BYTES or start < 0 or held[:1] != b"[":
         return None
-    white = _gap(body, at + len(_KEY))
-    at = white.end() if white else at
+    white = _gap(body, start + len(_KEY))
+    start = white.end() if white else start
     messages = tuple(map(bytes, _elements(held)))
     comma = b", " if held.startswith(b", ", 1 + len(messages[0])) else b","
-    end = at + len(held)
-    if not body.startswith(held, at) or held != b"[%b]" % comma.join(messages):
+    end = start + len(held)
+    if not body.startswith(held, start) or held != b"[%b]" % comma.join(messages):
         return None
-    around = body[:at] + READ_ALREADY + body[end:]
+    around = body[:start] + READ_ALREADY + body[end:]
     rest = parse_request_fields(around)
     if bytes(rest.messages) != READ_ALREADY:
         return None
-    return _LatestBody(body[: at + 1], messages, body[end - 1 :], comma, 0, around, rest)
+    return _LatestBody(body[: start + 1], messages, body[end - 1 :], comma, 0, around, rest)

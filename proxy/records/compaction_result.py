@@ -137,13 +137,13 @@ def compaction_savings(
     if not result.is_compacted or usage is None or tariff is None:
         return None
     paid = call_cost(usage, tariff, at, terms)
-    asked = call_cost(usage_without_compaction(result, usage), tariff, at, terms)
-    if asked is None:  # where reading a cache has no price, there is none
+    unmodified = call_cost(usage_without_compaction(result, usage), tariff, at, terms)
+    if unmodified is None:  # where reading a cache has no price, there is none
         cold = msgspec.structs.replace(result, is_warm=False)
-        asked = call_cost(usage_without_compaction(cold, usage), tariff, at, terms)
-    if paid is None or asked is None:
+        unmodified = call_cost(usage_without_compaction(cold, usage), tariff, at, terms)
+    if paid is None or unmodified is None:
         return None
-    return asked.effective_nanos - paid.effective_nanos
+    return unmodified.effective_nanos - paid.effective_nanos
 
 
 def usage_without_compaction(result: CompactionResult, usage: Usage) -> Usage:

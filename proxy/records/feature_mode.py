@@ -43,8 +43,8 @@ def model_family(model: str) -> str:
     Args:
         model: The model's name at its upstream, such as ``claude-sonnet-5-5``.
     """
-    found = _FAMILY.match(model.rpartition("/")[2])
-    return found[0].lower() if found else EVERY_FAMILY
+    match = _FAMILY.match(model.rpartition("/")[2])
+    return match[0].lower() if match else EVERY_FAMILY
 
 
 class FeatureState(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,10 +62,10 @@ class LruCache(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """The value of a key, which is used by this; None where there is none."""
-        found = self._held.get(key)
-        if found is not None:
+        value = self._held.get(key)
+        if value is not None:
             self._held[key] = self._held.pop(key)
-        return found
+        return value
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key, which is used by this; made where there is none."""
@@ -102,7 +102,9 @@ class LruCache(Generic[K, V]):
         before: list[V | None] = [*map(held.pop, keys, repeat(None))]
         held.update(dict.fromkeys(keys, value))
         if weigh is not None:
-            dropped = sum([weigh(each) for each in before if each is not None])
+            dropped = sum(
+                [weigh(dropped_value) for dropped_value in before if dropped_value is not None]
+            )
             self._weight += weigh(value) * len(set(keys)) - dropped
         while held and (len(held) if weigh is None else self._weight) > self._most:
             self.drop_oldest()

@@ -221,12 +221,12 @@ class PendingAttempt(msgspec.Struct, frozen=True, array_like=True):
 
 def total_nanos(costs: Iterable[int | None]) -> int | None:
     """The sum of costs; None where one of them is unknown."""
-    found = 0
+    total = 0
     for cost in costs:
         if cost is None:
             return None
-        found += cost
-    return found
+        total += cost
+    return total
 
 
 def dollars(nanos: int) -> str:

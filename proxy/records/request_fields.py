@@ -113,8 +113,8 @@ class RequestFields(msgspec.Struct, frozen=True):
             "background": self.background,
             "thread": self.thread,
         }
-        found = (name for name, raw in fields.items() if bytes(raw) not in _EMPTY_VALUES)
-        return next(found, "container" if _names_container(self.container) else "")
+        named = (name for name, raw in fields.items() if bytes(raw) not in _EMPTY_VALUES)
+        return next(named, "container" if _names_container(self.container) else "")
 
     @property
     def is_background(self) -> bool:
@@ -132,8 +132,8 @@ class RequestFields(msgspec.Struct, frozen=True):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         return any(
-            isinstance(each.type, str) and each.type.startswith(_HOSTED_TOOL_PREFIXES)
-            for each in tools
+            isinstance(tool.type, str) and tool.type.startswith(_HOSTED_TOOL_PREFIXES)
+            for tool in tools
         )
 
     @property
@@ -185,10 +185,10 @@ def _names_container(raw: msgspec.Raw) -> bool:
     if value in _EMPTY_VALUES:
         return False
     try:
-        found = _decode_container(value)
+        container = _decode_container(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return True
-    return isinstance(found, str) or (found is not None and found.id is not None)
+    return isinstance(container, str) or (container is not None and container.id is not None)
 
 
 def replace_fields(
@@ -199,13 +199,13 @@ def replace_fields(
     Every other value is byte for byte the caller's; order is kept. Where all of them are new, so
     is everything else in the body.
     """
-    found = _decode_raw_fields(body)
-    if not found.keys().isdisjoint(without):
-        found = {name: raw for name, raw in found.items() if name not in without}
-    elif found and found.keys().isdisjoint(fields):
+    raw_fields = _decode_raw_fields(body)
+    if not raw_fields.keys().isdisjoint(without):
+        raw_fields = {name: raw for name, raw in raw_fields.items() if name not in without}
+    elif raw_fields and raw_fields.keys().isdisjoint(fields):
         added = b"".join(b"," + msgspec.json.encode(name) + b":" + fields[name] for name in fields)
         return body.rstrip(b" \t\r\n")[:-1] + added + b"}"
-    pieces = {name: bytes(raw) for name, raw in found.items()} | dict(fields)
+    pieces = {name: bytes(raw) for name, raw in raw_fields.items()} | dict(fields)
     inner = b",".join(msgspec.json.encode(name) + b":" + raw for name, raw in pieces.items())
     return b"{" + inner + b"}"
 
@@ -218,11 +218,11 @@ def raw_field(body: bytes, name: str) -> bytes | None:
 
 def _lone_surrogate_hint(body: bytes) -> str:
     """A hint about a lone surrogate in the body's beginning; "" where there is none."""
-    found = _LONE_SURROGATE.search(body, 0, _MAX_SURROGATE_SEARCH_BYTES)
-    if found is None:
+    match = _LONE_SURROGATE.search(body, 0, _MAX_SURROGATE_SEARCH_BYTES)
+    if match is None:
         return ""
     return (
-        f"{found[1].decode()} (byte {found.start(1)}) is half of a surrogate pair, and no character"
+        f"{match[1].decode()} (byte {match.start(1)}) is half of a surrogate pair, and no character"
         " by itself. A text that is cut within an emoji ends so: cut it elsewhere, or send \\ufffd."
     )
 

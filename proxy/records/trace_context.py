@@ -44,10 +44,10 @@ def read_trace_context(traceparent: str, tracestate: str = "") -> TraceContext |
     Args:
         tracestate: The header of that name; it is dropped where it is too long or unprintable.
     """
-    found = _TRACEPARENT.fullmatch(traceparent.strip())
-    if found is None:
+    match = _TRACEPARENT.fullmatch(traceparent.strip())
+    if match is None:
         return None
-    version, trace_id, span_id, flags, more = found.groups()
+    version, trace_id, span_id, flags, more = match.groups()
     is_invalid = version == "ff" or trace_id == _NO_TRACE or span_id == _NO_SPAN
     if is_invalid or (version == "00" and more):
         return None

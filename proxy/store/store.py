@@ -334,7 +334,7 @@ def check_database(url: str, secret: bytes) -> bool:
         engine.dispose()
 
 
-def open_known_store(settings: Settings, known: KnownKeys) -> Store:
+def open_known_store(settings: Settings, known_keys: KnownKeys) -> Store:
     """The store these settings name, whose database is away; blocks.
 
     Raises:
@@ -342,7 +342,7 @@ def open_known_store(settings: Settings, known: KnownKeys) -> Store:
         OSError: The folder cannot be written.
     """
     folder = settings.folder / "journal"
-    return Store.open_offline(settings.ledger_url, folder, settings.planning, known)
+    return Store.open_offline(settings.ledger_url, folder, settings.planning, known_keys)
 
 
 def _secret(engine: Engine) -> bytes:

@@ -173,8 +173,8 @@ class RedisCounters:
         cells = list(nonzero_increments(increments).items())
 
         async def work() -> None:
-            for at in range(0, len(cells), _INCREMENTS_PER_SCRIPT):
-                await self._add_some(cells[at : at + _INCREMENTS_PER_SCRIPT])
+            for start in range(0, len(cells), _INCREMENTS_PER_SCRIPT):
+                await self._add_some(cells[start : start + _INCREMENTS_PER_SCRIPT])
 
         await self._within_turn(work)
 
@@ -198,8 +198,8 @@ class RedisCounters:
         cells: dict[Cell, Count] = {}
 
         async def work() -> None:
-            for at in range(0, len(slots), at_once):
-                cells.update(await self._read_some(list(keys), slots[at : at + at_once]))
+            for start in range(0, len(slots), at_once):
+                cells.update(await self._read_some(list(keys), slots[start : start + at_once]))
 
         await self._within_turn(work)
         return cells

@@ -32,12 +32,12 @@ def call_ids() -> Callable[[float], str]:
     return call_id
 
 
-def id_floor(at: float) -> str:
+def id_floor(moment: float) -> str:
     """The bound between the ids of calls that arrived before ``at`` and all later ones.
 
     Times are compared in whole milliseconds, rounded down, as in the ids.
     """
-    return f"call_{_milliseconds(at):012x}{'0' * _DIGITS}"
+    return f"call_{_milliseconds(moment):012x}{'0' * _DIGITS}"
 
 
 def _chances() -> list[str]:
@@ -47,6 +47,6 @@ def _chances() -> list[str]:
     return [f"7{digits[1:4]}{_VARIANTS[digits[4]]}{digits[5:]}" for digits in drawn]
 
 
-def _milliseconds(at: float) -> int:
-    whole = int(at * 1000)
+def _milliseconds(moment: float) -> int:
+    whole = int(moment * 1000)
     return whole if 0 <= whole <= _MAX_MS else min(max(whole, 0), _MAX_MS)

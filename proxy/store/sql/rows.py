@@ -39,7 +39,9 @@ def upsert(table: Table, on_conflict: str = "DO NOTHING") -> TextClause:
         f"INSERT INTO {table.name} ({', '.join(names)}) VALUES (:{', :'.join(names)})"  # noqa: S608 - made of the schema's own names
         f" ON CONFLICT ({key}) {on_conflict}"
     )
-    return statement.bindparams(*(bindparam(each.name, type_=each.type) for each in table.columns))
+    return statement.bindparams(
+        *(bindparam(field.name, type_=field.type) for field in table.columns)
+    )
 
 
 def update_clause(*names: str) -> str:

@@ -83,10 +83,10 @@ def test_a_call_of_another_agent_or_of_none_is_not_parted_by_its_tools() -> None
 
 def test_the_instructions_of_a_responses_call_may_stand_behind_its_tools() -> None:
     tools = {"type": "additional_tools", "tools": [{"name": "shell", "description": "x" * 30_000}]}
-    said = {"role": "developer", "content": "You are Codex, and more."}
+    message = {"role": "developer", "content": "You are Codex, and more."}
 
-    assert _agent(orjson.dumps({"input": [tools, said]})) == "codex"
-    assert _agent(orjson.dumps({"instructions": said["content"], "input": "Hi."})) == "codex"
+    assert _agent(orjson.dumps({"input": [tools, message]})) == "codex"
+    assert _agent(orjson.dumps({"instructions": message["content"], "input": "Hi."})) == "codex"
 
 
 def test_no_agent_is_looked_for_behind_the_first_kilobyte_of_messages() -> None:

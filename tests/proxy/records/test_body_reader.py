@@ -29,15 +29,15 @@ def body(messages: list[Any], *, spaced: bool = False, **fields: Any) -> bytes:
 
 
 def conversation(count: int) -> list[Any]:
-    return [{"role": "user", "content": f"{at} {TEXT}"} for at in range(count)]
+    return [{"role": "user", "content": f"{number} {TEXT}"} for number in range(count)]
 
 
 def facts(read: tuple[Any, SplitBody | None]) -> tuple[Any, ...]:
     """The facts of a body that was read, but for how its messages were found."""
     fields, split = read
     plain = {name: getattr(fields, name) for name in type(fields).__struct_fields__}
-    found = {n: bytes(v) if isinstance(v, msgspec.Raw) else v for n, v in plain.items()}
-    return found, split and (split.messages, split.around)
+    values = {n: bytes(v) if isinstance(v, msgspec.Raw) else v for n, v in plain.items()}
+    return values, split and (split.messages, split.around)
 
 
 def read_or_refusal(reader: BodyReader, raw: bytes) -> Any:
@@ -132,7 +132,7 @@ def test_messages_that_are_not_surely_those_of_the_body_are_not_set_apart(raw):
 
 def test_bodies_are_remembered_within_so_many_bytes():
     reader = BodyReader(max_bytes=200_000)
-    for at in range(40):
-        reader.read("team", body([{"role": "user", "content": str(at)}, *conversation(9)]))
+    for number in range(40):
+        reader.read("team", body([{"role": "user", "content": str(number)}, *conversation(9)]))
 
     assert reader.size_bytes <= 200_000

@@ -84,7 +84,7 @@ def test_the_lru_cache_never_exceeds_its_limit(puts):
     for key, weight in puts:
         memory.put(key, weight)
 
-        assert sum(memory.peek(each) or 0 for each in "abcdef") <= 20
+        assert sum(memory.peek(letter) or 0 for letter in "abcdef") <= 20
         assert key in memory
 
 

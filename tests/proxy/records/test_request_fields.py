@@ -26,11 +26,11 @@ unread = st.text().filter(lambda name: name not in (*READ, "service_tier"))
 @st.composite
 def bodies(draw: st.DrawFn) -> tuple[dict[str, str], bytes]:
     """A JSON object by its fields' own texts, in any layout."""
-    found = draw(st.dictionaries(unread, values, max_size=6))
+    drawn = draw(st.dictionaries(unread, values, max_size=6))
     layout = {"indent": draw(st.none() | st.integers(0, 3)), "ensure_ascii": draw(st.booleans())}
     texts = {
         name: json.dumps(value, **layout)  # type: ignore[arg-type]
-        for name, value in found.items()
+        for name, value in drawn.items()
     }
     gap = draw(st.sampled_from(["", " ", "\n\t", "\r\n"]))
     fields = f",{gap}".join(f"{json.dumps(n)}{gap}:{gap}{text}" for n, text in texts.items())
@@ -54,10 +54,10 @@ def test_fields_that_are_not_replaced_keep_their_bytes_and_their_place(body, new
 @pytest.mark.slow
 @given(bodies())
 def test_a_body_of_unknown_fields_asks_for_nothing(body):
-    asked = parse_request_fields(body[1])
+    fields = parse_request_fields(body[1])
 
-    assert (asked.model, asked.stream, asked.feature, asked.end_user) == ("", None, "", "")
-    assert not asked.wants_usage
+    assert (fields.model, fields.stream, fields.feature, fields.end_user) == ("", None, "", "")
+    assert not fields.wants_usage
 
 
 @given(st.binary(max_size=40))
@@ -71,10 +71,10 @@ def test_request_fields_are_read_from_the_body():
         b'{"model":"m","stream":true,"stream_options":{"include_usage":true,"x":1},'
         b'"metadata":{"feature":"search","other":3},"user":"u","service_tier":"flex"}'
     )
-    asked = parse_request_fields(body)
+    fields = parse_request_fields(body)
 
-    assert (asked.model, asked.stream, asked.wants_usage) == ("m", True, True)
-    assert (asked.feature, asked.end_user, asked.service_tier) == ("search", "u", "flex")
+    assert (fields.model, fields.stream, fields.wants_usage) == ("m", True, True)
+    assert (fields.feature, fields.end_user, fields.service_tier) == ("search", "u", "flex")
 
 
 def test_a_safety_identifier_goes_before_the_user():
@@ -89,9 +89,9 @@ def test_a_safety_identifier_goes_before_the_user():
     ],
 )
 def test_null_asks_for_nothing(body):
-    asked = parse_request_fields(body)
+    fields = parse_request_fields(body)
 
-    assert (asked.wants_usage, asked.feature, asked.end_user) == (False, "", "")
+    assert (fields.wants_usage, fields.feature, fields.end_user) == (False, "", "")
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_half_a_character_is_told_as_what_it_is(text, half, byte):
     with refusing(400, match="half of a surrogate pair") as caught:
         parse_request_fields(b'{"user":"' + text.encode() + b'"}')
 
-    told = f"not valid JSON: {half} (byte {byte}) is half"
-    assert told in caught.value.message
+    hint = f"not valid JSON: {half} (byte {byte}) is half"
+    assert hint in caught.value.message
     assert caught.value.code == "invalid_json"
 
 
@@ -180,11 +180,11 @@ def test_numbers_and_escapes_survive_as_they_were_written():
 
 
 def test_a_request_for_thinking_is_read_beside_the_other_fields() -> None:
-    asked = parse_request_fields(
+    fields = parse_request_fields(
         b'{"model":"m","thinking":{"type":"adaptive"},"messages":[{"thinking":1}]}'
     )
 
-    assert asked.thinking_body == b'{"reasoning_effort":null,"thinking":{"type":"adaptive"}}'
+    assert fields.thinking_body == b'{"reasoning_effort":null,"thinking":{"type":"adaptive"}}'
     assert parse_request_fields(b"{}").thinking_body == b'{"reasoning_effort":null,"thinking":null}'
 
 

@@ -41,11 +41,11 @@ def test_a_later_version_may_say_more():
 
 
 def test_a_caller_may_ask_that_nothing_is_recorded():
-    found = read_trace_context(f"00-{TRACE}-{SPAN}-00")
+    context = read_trace_context(f"00-{TRACE}-{SPAN}-00")
 
-    assert found is not None
-    assert not found.is_sampled
-    assert trace_headers(found, SPAN) == (("traceparent", f"00-{TRACE}-{SPAN}-00"),)
+    assert context is not None
+    assert not context.is_sampled
+    assert trace_headers(context, SPAN) == (("traceparent", f"00-{TRACE}-{SPAN}-00"),)
 
 
 @pytest.mark.parametrize("state", ["a=" + "x" * 511, "a=\x01", "a=é"])
@@ -72,8 +72,9 @@ def test_ids_of_a_call_and_its_attempts_differ_and_stay():
 
 @given(st.text(), st.text())
 def test_whatever_is_sent_either_is_a_valid_place_or_none(parent, state):
-    found = read_trace_context(parent, state)
+    context = read_trace_context(parent, state)
 
     assert (
-        found is None or read_trace_context(trace_headers(found, found.span_id)[0][1]) is not None
+        context is None
+        or read_trace_context(trace_headers(context, context.span_id)[0][1]) is not None
     )

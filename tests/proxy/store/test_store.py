@@ -91,11 +91,11 @@ def test_a_receipt_kept_is_found_by_its_team_at_once_and_in_the_reports_soon(
     store = Store.open(empty_url, tmp_path / "journal")
     receipt = a_receipt(3)
     store.keep(receipt)
-    found = asyncio.run(_ask_for(store))
+    secret = asyncio.run(_ask_for(store))
     flushed = store.drain.flush(10)
     count = store.ledger.count_calls()
 
-    assert found == [receipt]
+    assert secret == [receipt]
     assert flushed
     assert count == 1
     assert store.trouble() == []
@@ -141,18 +141,18 @@ def test_a_key_revoked_by_one_process_closes_in_another_within_three_seconds(
     looked = asyncio.run(gateway.keyring.fetch(secret))
     revoked_at = time.monotonic()
     admin.teams.revoke(key.id, now=2.0)
-    found = gateway.keyring.find(secret)
-    while found is not None and not found.revoked and time.monotonic() < revoked_at + 9:
+    cached_key = gateway.keyring.find(secret)
+    while cached_key is not None and not cached_key.revoked and time.monotonic() < revoked_at + 9:
         time.sleep(0.01)
-        found = gateway.keyring.find(secret)
+        cached_key = gateway.keyring.find(secret)
     took = time.monotonic() - revoked_at
     admin.close(10)
     gateway.close(10)
 
     assert looked is not None
     assert not looked.revoked
-    assert found is not None
-    assert found.revoked
+    assert cached_key is not None
+    assert cached_key.revoked
     assert took < 3
 
 
@@ -173,7 +173,7 @@ def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothi
     tmp_path: Path,
 ) -> None:
     store, key = offline_store(tmp_path)
-    found = store.keyring.find(key)
+    cached = store.keyring.find(key)
     mode = store.board.current.of(LayoutScope("team", "feature")).mode
     compaction = store.compaction_settings.current.of("team", "feature").effective_mode(
         Compaction.FACTS
@@ -181,7 +181,7 @@ def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothi
     troubles = store.trouble()
     store.close(0)
 
-    assert found is not None
+    assert cached is not None
     assert (len(store.secret), store.is_offline, troubles) == (32, True, [])
     assert (mode, compaction) == (PlanningMode.OFF, Compaction.OFF)
 
@@ -226,8 +226,8 @@ def test_a_store_that_is_online_learns_what_holds(tmp_path: Path) -> None:
     store, _ = offline_store(tmp_path)
     store.go_online()
     store.go_online()
-    for each in (store.keyring, store.board, store.compaction_settings):
-        each.refresh()
+    for part in (store.keyring, store.board, store.compaction_settings):
+        part.refresh()
     mode = store.board.current.of(LayoutScope("team", "feature")).mode
     unlisted = store.compaction_settings.current.of("team", "feature").effective_mode(
         Compaction.FACTS
@@ -260,11 +260,11 @@ def test_a_database_is_checked_to_be_the_installation_whose_keys_were_served(
 def test_a_database_without_tables_is_another_installation_and_stays_empty(empty_url: str) -> None:
     is_same = check_database(empty_url, bytes(32))
     engine = open_database(empty_url)
-    found = revision(engine)
+    current = revision(engine)
     engine.dispose()
 
     assert not is_same
-    assert found is None
+    assert current is None
 
 
 def test_receipts_are_booked_at_once_and_each_once(
@@ -282,10 +282,10 @@ def test_receipts_are_booked_at_once_and_each_once(
 
 def test_the_address_of_a_store_holds_no_password(tmp_path: Path) -> None:
     url = "postgresql://ann:secret@127.0.0.1:1/ledger?password=secret&sslpassword=secret"
-    known = KnownKeys(
+    known_keys = KnownKeys(
         database="", confirmed_at=1.0, secret=b"s" * 32, teams=0, keys=msgspec.Raw(b"[]")
     )
-    store = Store.open_offline(url, tmp_path / "journal", PlanningMode.AUTO, known)
+    store = Store.open_offline(url, tmp_path / "journal", PlanningMode.AUTO, known_keys)
 
     assert "secret" not in store.address
     assert "127.0.0.1:1/ledger" in store.address

@@ -111,9 +111,9 @@ class AuditLog:
             return [_entry(row) for row in connection.execute(query).mappings()]
 
 
-def _first_id(at: float) -> str:
+def _first_id(moment: float) -> str:
     """The least id of an entry at a moment, in seconds since the epoch."""
-    return f"chg_{max(int(at * 1000), 0):012x}"
+    return f"chg_{max(int(moment * 1000), 0):012x}"
 
 
 def _entry(row: RowMapping) -> AuditEntryView:

@@ -264,10 +264,10 @@ class ArmMeasurements:
 
     def measure(self, now: Callable[[], float]) -> ArmMeasurement:
         """Compare the arms, and store the result; it reads receipts, which takes long."""
-        at = now()
-        comparisons = tuple(self._savings.compare(compared_since(at)))
-        measurement = ArmMeasurement(at=at, took=now() - at, comparisons=comparisons)
-        values = {"id": 1, "measured": at, "text": msgspec.json.encode(measurement).decode()}
+        begun = now()
+        comparisons = tuple(self._savings.compare(compared_since(begun)))
+        measurement = ArmMeasurement(at=begun, took=now() - begun, comparisons=comparisons)
+        values = {"id": 1, "measured": begun, "text": msgspec.json.encode(measurement).decode()}
         with suppress(StoreError), write_transaction(self._engine) as connection:
             # It counts here all the same; it is but measured once more elsewhere.
             connection.execute(_REPLACE_MEASUREMENT, values)

@@ -123,20 +123,20 @@ def _stays(newest: list[Alert]) -> list[Reroute]:
     return [
         Reroute(
             objective=alert.subject,
-            source=_source(alert, newest[at + 1 :]),
+            source=_source(alert, newest[place + 1 :]),
             level=_level(alert),
             state=dict(alert.facts).get("state", ""),
             why=dict(alert.facts).get("why", ""),
             began=alert.began,
             ended=alert.ended,
         )
-        for at, alert in enumerate(newest)
+        for place, alert in enumerate(newest)
     ]
 
 
 def _source(alert: Alert, before: list[Alert]) -> str:
     """The level of the stay that ended when this began; "" where none did."""
-    own = (each for each in before if each.subject == alert.subject)
+    own = (earlier for earlier in before if earlier.subject == alert.subject)
     last = next(own, None)
     if last is None or last.ended is None or abs(last.ended - alert.began) > _MAX_GAP_S:
         return ""

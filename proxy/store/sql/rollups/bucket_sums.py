@@ -309,7 +309,7 @@ def _add_hours(
     if addends is None or not strips:
         return
     rows, names = rollup_day_hours.c, [*query.addends(rollup_days.c)]
-    parts = sorted({_hours_of(each) for each in strips})
+    parts = sorted({_hours_of(day_strip) for day_strip in strips})
     numbers: list[ColumnElement[Any]] = []
     for n, (first, end) in enumerate(parts):
         hours = {
@@ -319,8 +319,8 @@ def _add_hours(
         sums = addends(hours)
         numbers += [sums[name].label(f"{name}_{n}") for name in names]
     days = defaultdict[int, list[DayStrip]](list)
-    for each in strips:
-        days[each.day].append(each)
+    for day_strip in strips:
+        days[day_strip.day].append(day_strip)
     query_rows = select(rows.day.label("bucket"), *query.places(rows), *numbers).where(
         rows.day.in_(sorted(days)), *filter_conditions(rows, query.only)
     )

@@ -257,7 +257,7 @@ def _histogram_statement(table: Table, times: Mapping[str, str], buckets: Collec
 def _on_conflict(table: Table, names: Iterable[str] = ()) -> str:
     """The clause that adds to what is there; what is unknown on one side is the other's."""
     key = ", ".join(column.name for column in table.primary_key.columns)
-    changed = [*names] or [each.name for each in table.columns if not each.primary_key]
+    changed = [*names] or [field.name for field in table.columns if not field.primary_key]
     added = ", ".join(_sum_update(table, name) for name in changed)
     return f"ON CONFLICT ({key}) DO UPDATE SET {added}"
 

@@ -370,6 +370,10 @@ def _compare_since(savings: Savings, seen: Comparison, begun: float) -> list[Com
 def _measured_from(standings: FeatureStates, place: LayoutScope) -> float:
     """Time of the last decision about the feature, on whatever family."""
     return max(
-        (held.measured_from for at, held in standings.places.items() if at.all_families == place),
+        (
+            held.measured_from
+            for scope, held in standings.places.items()
+            if scope.all_families == place
+        ),
         default=0.0,
     )

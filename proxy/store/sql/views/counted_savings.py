@@ -194,7 +194,7 @@ def _measured_share(verdict: ArmComparison | None) -> MeasuredShare | None:
     return MeasuredShare(verdict.saving.value, verdict.saving.low, verdict.saving.high)
 
 
-def _routing_nanos(rerouted: ReroutedUsage, catalog: Catalog, at: float) -> int | None:
+def _routing_nanos(rerouted: ReroutedUsage, catalog: Catalog, moment: float) -> int | None:
     """List cost on the model asked for, less that of the one that answered; None if unknown.
 
     Prices are those valid at a moment, of the model's first route at standard terms; uplifts for
@@ -202,6 +202,6 @@ def _routing_nanos(rerouted: ReroutedUsage, catalog: Catalog, at: float) -> int 
     """
     model = catalog.find(rerouted.place[2])
     tariff = model.routes[0].tariff if model is not None and model.routes else None
-    pricing = None if tariff is None else call_pricing(Usage(), tariff, at)
+    pricing = None if tariff is None else call_pricing(Usage(), tariff, moment)
     cost = None if pricing is None else pricing.cost(rerouted.usage)
     return None if cost is None else cost.list_nanos - rerouted.list_nanos

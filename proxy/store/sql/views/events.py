@@ -48,10 +48,10 @@ def events_view(readers: Readers, viewer: Viewer, start: float, end: float) -> S
     """Alerts and changes between two moments that a viewer may see; blocks."""
     changes = readers.audit.changes_between(start, end, _CHANGES, MAX_EVENTS)
     names = readers.team_names()
-    events = [_change_event(each, names) for each in changes if _may_see(viewer, each)]
+    events = [_change_event(change, names) for change in changes if _may_see(viewer, change)]
     if viewer.teams is None:
         alerts = readers.alerts.begun_between(start, end, MAX_EVENTS)
-        events += [_alert_event(each) for each in alerts if each.kind != _MOVE]
+        events += [_alert_event(change) for change in alerts if change.kind != _MOVE]
     return events
 
 

@@ -199,11 +199,11 @@ def test_without_a_new_segment_the_old_one_serves_on(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal", bounds=JournalLimits(segment=1))
     journal.append(b"one")
     assert journal.segment is not None
-    taken = journal.segment.with_name(journal.segment.name.replace("-000001", "-000002"))
-    taken.touch()
+    next_path = journal.segment.with_name(journal.segment.name.replace("-000001", "-000002"))
+    next_path.touch()
     journal.sync()
     trouble = journal.trouble
-    taken.unlink()
+    next_path.unlink()
     journal.append(b"two")
 
     assert trouble == "the journal cannot begin a segment: File exists"

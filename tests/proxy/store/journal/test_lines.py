@@ -21,9 +21,9 @@ def test_a_line_holds_no_newline_but_the_one_that_leads() -> None:
 
 
 def test_nul_characters_are_dropped_because_postgresql_has_none() -> None:
-    kept = decode(encode(a_receipt(feature="a\0b", notes=("\0",), prompt='{"a": "\0"}')))
+    receipt = decode(encode(a_receipt(feature="a\0b", notes=("\0",), prompt='{"a": "\0"}')))
 
-    assert (kept.feature, kept.notes, kept.prompt) == ("ab", ("",), '{"a": ""}')
+    assert (receipt.feature, receipt.notes, receipt.prompt) == ("ab", ("",), '{"a": ""}')
 
 
 def test_a_backslash_before_u0000_is_no_nul() -> None:
@@ -37,13 +37,13 @@ def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
 
 
 def test_texts_notes_and_prompts_are_cut_between_characters() -> None:
-    kept = decode(
+    receipt = decode(
         encode(a_receipt(model="é" * 5000, notes=("ß" * 900,) * 99, prompt="x" * 5_000_000))
     )
 
-    assert kept.model == "é" * 200
-    assert kept.notes == ("ß" * 200,) * 32
-    assert kept.prompt == "x" * 4 * 2**20
+    assert receipt.model == "é" * 200
+    assert receipt.notes == ("ß" * 200,) * 32
+    assert receipt.prompt == "x" * 4 * 2**20
 
 
 @given(st.binary(), st.integers(min_value=0), st.integers(min_value=1, max_value=255))

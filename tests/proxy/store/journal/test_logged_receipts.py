@@ -42,18 +42,18 @@ def test_texts_of_callers_come_back_whole_from_a_line_of_plain_ascii(
         encode(receipt).decode()
     except UnicodeError:
         return
-    said = to_log_line(frame(encode(receipt)))
+    log_line = to_log_line(frame(encode(receipt)))
 
-    assert said.isascii()
-    assert "\n" not in said
-    assert receipt_from_log(MARKER + said) == receipt
+    assert log_line.isascii()
+    assert "\n" not in log_line
+    assert receipt_from_log(MARKER + log_line) == receipt
 
 
 def test_a_kept_prompt_is_not_logged_and_the_rest_is_whole() -> None:
-    said = line(a_receipt(1, prompt='a "secret" plan\\'))
+    log_line = line(a_receipt(1, prompt='a "secret" plan\\'))
 
-    assert "secret" not in said
-    assert receipt_from_log(said) == RECEIPT
+    assert "secret" not in log_line
+    assert receipt_from_log(log_line) == RECEIPT
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,11 @@ def test_a_call_is_found_in_whatever_segment_it_lies(tmp_path: Path) -> None:
     a_segment(tmp_path, WHOLE, "1-a")
     a_segment(tmp_path, frame(encode(a_receipt(2, attempt=1))), "2-b")
 
-    found = receipts_of_call(tmp_path, a_receipt(2).call_id)
-    assert sorted(found, key=lambda each: each.attempt) == [a_receipt(2), a_receipt(2, attempt=1)]
+    receipts = receipts_of_call(tmp_path, a_receipt(2).call_id)
+    assert sorted(receipts, key=lambda each: each.attempt) == [
+        a_receipt(2),
+        a_receipt(2, attempt=1),
+    ]
     assert receipts_of_call(tmp_path, "call_unheard_of") == []
 
 
@@ -166,8 +169,8 @@ def test_one_who_looks_for_orphans_never_takes_a_segment_from_its_maker(tmp_path
         adopter.kill()
         adopter.wait()
 
-    kept = [each for each in made if each is not None]
-    assert list_segments(tmp_path) == sorted(path for _, path in kept)
-    for file, path in kept:
+    segments_made = [segment for segment in made if segment is not None]
+    assert list_segments(tmp_path) == sorted(path for _, path in segments_made)
+    for file, path in segments_made:
         assert os.fstat(file).st_ino == path.stat().st_ino
         os.close(file)

@@ -99,7 +99,7 @@ def test_a_removed_file_is_made_again_and_a_missing_folder_fails_no_call(tmp_pat
     sent.replace_removed()
 
     (path,) = list_files(folder)
-    assert [each.call_id for each in attempts_in(path)] == ["call_1", "call_2"]
+    assert [attempt.call_id for attempt in attempts_in(path)] == ["call_1", "call_2"]
     sent.close()
 
 
@@ -114,14 +114,14 @@ def test_a_disk_that_takes_no_more_is_no_removal_and_leaves_nothing_to_be_booked
         sent.replace_removed()
         (path,) = list_files(tmp_path)
         assert removed.count == 0
-        assert [each.call_id for each in attempts_in(path)] == ["call_0", "call_1"]
+        assert [attempt.call_id for attempt in attempts_in(path)] == ["call_0", "call_1"]
         path.unlink()
         sent.replace_removed()
         assert list_files(tmp_path) == []
     sent.replace_removed()
 
     (path,) = list_files(tmp_path)
-    assert [each.call_id for each in attempts_in(path)] == ["call_0", "call_1", "call_2"]
+    assert [attempt.call_id for attempt in attempts_in(path)] == ["call_0", "call_1", "call_2"]
     assert removed.count == 1
     sent.close()
 
@@ -149,7 +149,7 @@ def test_a_removed_or_truncated_file_is_made_anew_with_the_attempts_under_way(
     remove(list_files(folder)[0])
     sent.replace_removed()
     (path,) = list_files(folder)
-    anew = [each.call_id for each in attempts_in(path)]
+    anew = [attempt.call_id for attempt in attempts_in(path)]
     sent.replace_removed()
     sent.end("call_0", 0)
     sent.begin(a_sent_attempt(4))
@@ -158,8 +158,8 @@ def test_a_removed_or_truncated_file_is_made_anew_with_the_attempts_under_way(
     assert removed.notice is not None
     assert anew == ["call_0", "call_2"]
     assert list_files(folder) == [path]
-    assert [each.call_id for each in attempts_in(path)] == ["call_4", "call_2"]
-    assert [each.stat().st_size for each in list_files(tmp_path / "elsewhere")] in ([], [0])
+    assert [attempt.call_id for attempt in attempts_in(path)] == ["call_4", "call_2"]
+    assert [attempt.stat().st_size for attempt in list_files(tmp_path / "elsewhere")] in ([], [0])
     sent.close()
 
 

@@ -67,10 +67,10 @@ class UnreliableBudgetStore(RedisBudgetStore):
     ) -> ReservationGranted | ReservationRefused | None:
         self.asked += 1
 
-        def arrive(at: float) -> Awaitable[ReservationGranted | ReservationRefused | None]:
+        def arrive(moment: float) -> Awaitable[ReservationGranted | ReservationRefused | None]:
             lasts = until - now
             return super(UnreliableBudgetStore, self).reserve(
-                name, claims, at, at + lasts, only_whole=only_whole
+                name, claims, moment, moment + lasts, only_whole=only_whole
             )
 
         return await self._deliver(arrive, now)
@@ -88,10 +88,10 @@ class UnreliableBudgetStore(RedisBudgetStore):
             self.late.append(arrive)
         if self.wire in {MessageFate.LATE, MessageFate.UNSENT}:
             raise StoreError("the wire is cut")
-        found = await arrive(now)
+        answer = await arrive(now)
         if self.wire is MessageFate.UNANSWERED:
             raise StoreError("the wire is cut")
-        return found
+        return answer
 
     async def arrive(self, which: int, now: float) -> None:
         """Let a late message arrive at last."""
@@ -130,14 +130,16 @@ class LeasingProcesses:
         self.calls += 1
         name, process = f"call-{self.calls}", self.processes[which]
         claims = [claim(amount, limit, counter)]
-        said: Any = process.reserve_leased(name, claims, self.now)
-        if said is None:
+        answer: Any = process.reserve_leased(name, claims, self.now)
+        if answer is None:
             try:
-                said = await process.reserve(name, claims, self.now, self.now + 60, only_whole=True)
+                answer = await process.reserve(
+                    name, claims, self.now, self.now + 60, only_whole=True
+                )
             except StoreError:
                 self.unreleased.append((which, name))
                 return None
-        if not isinstance(said, ReservationGranted):
+        if not isinstance(answer, ReservationGranted):
             return None
         self.running[which, name] = amount
         return name

@@ -50,8 +50,8 @@ def trusts_callers() -> bool:
 def test_four_processes_with_a_thousand_reservations_admit_exactly_fifty(redis_prefix):
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(reservation_process(redis_prefix, f"process-{each}", 250))
-            for each in range(4)
+            stack.enter_context(reservation_process(redis_prefix, f"process-{number}", 250))
+            for number in range(4)
         ]
         for process in processes:
             send_go(process)
@@ -113,7 +113,7 @@ def lost(port: int, times: int = 1) -> float:
         loop = asyncio.get_running_loop()
         began = loop.time()
         answers = await asyncio.gather(
-            *(store.reserve(f"{each}", [CLAIM], NOW, NOW + 60) for each in range(times)),
+            *(store.reserve(f"{number}", [CLAIM], NOW, NOW + 60) for number in range(times)),
             return_exceptions=True,
         )
         assert [type(answer) for answer in answers] == [StoreError] * times
@@ -125,8 +125,8 @@ def lost(port: int, times: int = 1) -> float:
 
 
 def test_a_redis_that_is_not_there_is_lost_at_once():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
 
     assert lost(port) < DEADLINE_S
 
@@ -145,8 +145,10 @@ def test_two_hundred_at_once_are_notified_of_a_server_that_takes_them_and_says_n
     """Over real connections in real time: each waits for the deadline once, whatever the pool."""
 
     async def story() -> tuple[list[float], int]:
-        taken: list[asyncio.StreamWriter] = []
-        server = await asyncio.start_server(lambda _, writer: taken.append(writer), "127.0.0.1", 0)
+        writers: list[asyncio.StreamWriter] = []
+        server = await asyncio.start_server(
+            lambda _, writer: writers.append(writer), "127.0.0.1", 0
+        )
         store = RedisBudgetStore(
             f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0", "acme"
         )
@@ -159,10 +161,12 @@ def test_two_hundred_at_once_are_notified_of_a_server_that_takes_them_and_says_n
             return loop.time() - began
 
         try:
-            return list(await asyncio.gather(*map(time_until_unavailable, range(200)))), len(taken)
+            return list(await asyncio.gather(*map(time_until_unavailable, range(200)))), len(
+                writers
+            )
         finally:
             await store.aclose()
-            for writer in taken:
+            for writer in writers:
                 writer.close()
             server.close()
 
@@ -197,8 +201,8 @@ def test_while_a_slow_redis_answers_others_nobody_waits_for_more_than_five_deadl
 
 
 def test_every_operation_says_that_redis_is_lost():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
 
     async def story() -> None:
         store = RedisBudgetStore(f"redis://127.0.0.1:{port}/0", "acme")
@@ -266,8 +270,8 @@ def test_a_loop_that_was_busy_elsewhere_does_not_make_redis_late():
                 await asyncio.sleep(0)
             return "here"
 
-        found: str = await answer_within(answer(), DEADLINE_S)
-        return found
+        result: str = await answer_within(answer(), DEADLINE_S)
+        return result
 
     assert run_in_instant_time(story()) == "here"
 
@@ -279,7 +283,7 @@ async def test_an_error_from_redis_is_a_lost_budget_store_too(store):
 
 
 async def test_counters_are_found_by_how_their_names_begin(store):
-    names = [f"b[1]/user/usd/2026-11/{each}" for each in ("ann", "b*b", "c/d", "ünïcode")]
+    names = [f"b[1]/user/usd/2026-11/{user}" for user in ("ann", "b*b", "c/d", "ünïcode")]
     await store.raise_spent(dict.fromkeys([*names, "b1/user/usd/2026-11/eve"], 1), NOW)
     await store.reserve("a", [CLAIM], NOW, NOW + 60)
 

@@ -93,27 +93,27 @@ class LifeOfCounters(RuleBasedStateMachine):
         self, name: str, amounts: dict[str, int], seconds: int, *, only_whole: bool
     ) -> None:
         claims = [
-            CounterClaim(each, amount, LIMITS[each], hard=each != "user", ends=NOW + 1e6)
-            for each, amount in amounts.items()
+            CounterClaim(counter, amount, LIMITS[counter], hard=counter != "user", ends=NOW + 1e6)
+            for counter, amount in amounts.items()
         ]
         until = self.now + seconds
         asking = self.store.reserve(name, claims, self.now, until, only_whole=only_whole)
         if only_whole and self.condition is not CountersCondition.WHOLE:
             assert self.ask(asking) is None
             return
-        said = self.ask(asking)
-        assert said == self.books.reserve(name, claims, self.now, until)
+        answer = self.ask(asking)
+        assert answer == self.books.reserve(name, claims, self.now, until)
 
     @rule(name=NAMES, amounts=AMOUNTS)
     def settle(self, name: str, amounts: dict[str, int]) -> None:
-        said = self.ask(self.store.settle(name, amounts, self.now))
-        assert said == self.books.settle(name, amounts, self.now)
+        answer = self.ask(self.store.settle(name, amounts, self.now))
+        assert answer == self.books.settle(name, amounts, self.now)
 
     @rule(name=NAMES, seconds=st.integers(0, 50))
     def extend(self, name: str, seconds: int) -> None:
         counters = self.books.held_by(name, self.now) or ["team"]
-        said = self.ask(self.store.extend(name, counters, self.now, self.now + seconds))
-        assert said == self.books.extend(name, counters, self.now, self.now + seconds)
+        answer = self.ask(self.store.extend(name, counters, self.now, self.now + seconds))
+        assert answer == self.books.extend(name, counters, self.now, self.now + seconds)
 
     @rule(seconds=st.integers(1, 40))
     def wait(self, seconds: int) -> None:
@@ -143,7 +143,7 @@ class LifeOfCounters(RuleBasedStateMachine):
     @invariant()
     def the_levels_are_those_of_the_books(self) -> None:
         levels = self.ask(self.store.levels(COUNTERS, self.now))
-        assert levels == [self.books.level(each, self.now) for each in COUNTERS]
+        assert levels == [self.books.level(name, self.now) for name in COUNTERS]
         assert self.ask(self.store.condition(self.now)) is self.condition
         for counter, level in zip(COUNTERS[:2], levels, strict=False):
             excess = self.books.excess[counter]

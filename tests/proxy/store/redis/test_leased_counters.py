@@ -41,13 +41,13 @@ async def fleet(redis_prefix: str) -> AsyncIterator[LeasingProcesses]:
 
 async def test_once_a_counter_is_leased_calls_ask_redis_nothing(fleet):
     await fleet.take_lease()
-    asked = fleet.wires[0].asked
+    requests = fleet.wires[0].asked
     names = [await fleet.call() for _ in range(MIN_LEASED_CALLS)]
     for name in names:
         assert name is not None
         assert await fleet.processes[0].extend(name, ["team"], fleet.now, fleet.now + 60)
         await fleet.end(0, name, 7)
-    assert fleet.wires[0].asked == asked
+    assert fleet.wires[0].asked == requests
     await fleet.processes[0].renew()
     assert (await fleet.level()).spent == 7 * MIN_LEASED_CALLS
 
@@ -121,9 +121,9 @@ def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
                 with pytest.raises(StoreError):
                     await fleet.processes[1].renew()
         await fleet.processes[1].aclose()
-        found = await fleet.level()
+        level = await fleet.level()
         await fleet.wires[0].aclose()
-        return found
+        return level
 
     assert asyncio.run(story()) == CounterLevel(14, 0)
 
@@ -156,9 +156,9 @@ async def test_counters_that_lose_everything_know_within_a_report_what_calls_hol
         CountersCondition.EMPTY, CountersCondition.WHOLE, fleet.now
     )
     await fleet.processes[0].renew()
-    asked = fleet.wires[0].asked
+    requests = fleet.wires[0].asked
     assert await fleet.call() is not None
-    assert fleet.wires[0].asked == asked
+    assert fleet.wires[0].asked == requests
 
 
 async def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(fleet):
@@ -191,10 +191,10 @@ def test_a_clock_that_leaps_forgets_nothing_of_a_leased_budget(leap, redis_prefi
 
     async def one_call(leased: LeasedCounters, number: int) -> bool:
         name = f"call-{number}"
-        said = leased.reserve_leased(name, claims, wall) or await leased.reserve(
+        answer = leased.reserve_leased(name, claims, wall) or await leased.reserve(
             name, claims, wall, wall + 60, only_whole=True
         )
-        if not isinstance(said, ReservationGranted):
+        if not isinstance(answer, ReservationGranted):
             return False
         assert await leased.settle(name, {"team": COST}, wall)
         return True
@@ -241,6 +241,6 @@ async def test_running_calls_are_told_leased_ones_included(fleet):
         assert await fleet.call(0) is not None
     await fleet.processes[0].renew()
     claims = [claim()]
-    said = await fleet.processes[1].reserve("x", claims, fleet.now, fleet.now + 60)
-    assert isinstance(said, ReservationGranted)
-    assert said.running == (6,)
+    granted = await fleet.processes[1].reserve("x", claims, fleet.now, fleet.now + 60)
+    assert isinstance(granted, ReservationGranted)
+    assert granted.running == (6,)

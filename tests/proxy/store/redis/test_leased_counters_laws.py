@@ -90,11 +90,11 @@ class LifeOfLeases(RuleBasedStateMachine):
 
     @invariant()
     def nobody_passes_the_limit_and_redis_knows_of_all_that_is_held(self) -> None:
-        taken = self.fleet.spent + sum(self.fleet.running.values())
+        used = self.fleet.spent + sum(self.fleet.running.values())
         level = self.ask(self.fleet.level())
-        assert taken <= LIMIT
+        assert used <= LIMIT
         assert level.spent <= self.fleet.spent
-        assert taken <= level.spent + level.held <= LIMIT
+        assert used <= level.spent + level.held <= LIMIT
 
     def teardown(self) -> None:
         fleet = self.fleet

@@ -117,8 +117,8 @@ async def test_the_number_of_holds_of_each_counter_is_reported(store):
     await store.reserve("b", [claim(0, "team")], NOW, NOW + 5)
     both = [claim(9, "user"), claim(9, "team")]
 
-    said = await store.reserve("c", both, NOW, LATER)
-    assert said == ReservationGranted((CounterLevel(0, 9), CounterLevel(0, 49)), (1, 3))
+    granted = await store.reserve("c", both, NOW, LATER)
+    assert granted == ReservationGranted((CounterLevel(0, 9), CounterLevel(0, 49)), (1, 3))
     assert await store.settle("a", {"team": 95}, NOW)
     refused = await store.reserve("d", both, NOW + 5, LATER)
     assert refused == ReservationRefused(1, CounterLevel(95, 9), None, 1)
@@ -175,14 +175,14 @@ async def test_after_a_day_a_settled_name_is_forgotten(store):
 
 @pytest.mark.parametrize("leap", [-5 * DAY_S, -180.0, 180.0, 5 * DAY_S])
 async def test_a_clock_that_leaps_and_comes_back_forgets_nothing_that_was_spent(store, leap):
-    asked = [claim(60, ends=NOW + 30 * DAY_S)]
+    claims = [claim(60, ends=NOW + 30 * DAY_S)]
 
-    await store.reserve("a", asked, NOW, NOW + 60)
+    await store.reserve("a", claims, NOW, NOW + 60)
     await store.settle("a", {"team": 60}, NOW)
 
     for number in range(4):
         now = NOW + leap * (number % 2)
-        refused = await store.reserve(f"more-{number}", asked, now, now + 60)
+        refused = await store.reserve(f"more-{number}", claims, now, now + 60)
         assert refused == ReservationRefused(0, CounterLevel(60, 0), None, 0)
         assert not await store.settle("a", {"team": 60}, NOW)
         assert await store.levels(["team"], now) == [CounterLevel(60, 0)]

@@ -42,8 +42,8 @@ async def test_counters_that_have_just_begun_are_not_whole_until_somebody_says_s
 
     assert await store.change_condition(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW)
     assert await store.condition(NOW) is CountersCondition.WHOLE
-    said = await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
-    assert said == ReservationGranted((CounterLevel(40, 60),), (1,))
+    granted = await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
+    assert granted == ReservationGranted((CounterLevel(40, 60),), (1,))
 
 
 async def test_a_claim_that_accepts_partial_counters_is_counted_by_any(store):

@@ -56,8 +56,8 @@ async def test_counts_of_two_replicas_are_summed(pair):
     await pair.one.add({("chat", HERE): (90, 5), ("chat", HERE + 1): (1, 0)})
     await pair.other.add({("chat", HERE): (4, 1), ("mail", HERE): (0, 7)})
 
-    for each in (pair.one, pair.other):
-        assert await each.read(["chat", "mail", "nobody's"], HERE, HERE + 1) == {
+    for counters in (pair.one, pair.other):
+        assert await counters.read(["chat", "mail", "nobody's"], HERE, HERE + 1) == {
             ("chat", HERE): (94, 6),
             ("chat", HERE + 1): (1, 0),
             ("mail", HERE): (0, 7),
@@ -65,17 +65,17 @@ async def test_counts_of_two_replicas_are_summed(pair):
 
 
 async def test_many_additions_at_once_lose_none(pair):
-    adds = [each.add({("chat", HERE): (3, 1)}) for each in (pair.one, pair.other) * 50]
+    adds = [counters.add({("chat", HERE): (3, 1)}) for counters in (pair.one, pair.other) * 50]
     await asyncio.gather(*adds)
 
     assert await pair.one.read(["chat"], HERE, HERE) == {("chat", HERE): (300, 100)}
 
 
 async def test_only_the_keys_and_slots_that_are_asked_for_are_reported(pair):
-    await pair.one.add({(key, HERE + each): (1, 1) for key in "ab" for each in range(4)})
+    await pair.one.add({(key, HERE + slot): (1, 1) for key in "ab" for slot in range(4)})
 
-    found = await pair.one.read(["b"], HERE + 1, HERE + 2)
-    assert found == {("b", HERE + 1): (1, 1), ("b", HERE + 2): (1, 1)}
+    counts = await pair.one.read(["b"], HERE + 1, HERE + 2)
+    assert counts == {("b", HERE + 1): (1, 1), ("b", HERE + 2): (1, 1)}
     assert await pair.one.read([], HERE, HERE + 3) == {}
     assert await pair.one.read(["a"], HERE + 1, HERE) == {}
     assert await pair.one.read(["a"], -5, -1) == {}
@@ -98,9 +98,9 @@ async def test_the_largest_counts_are_exact(pair):
 
 
 async def test_more_than_one_script_takes_is_added_and_read_all_the_same(pair):
-    keys = [f"key-{each}" for each in range(130)]
+    keys = [f"key-{number}" for number in range(130)]
     counts = {
-        (key, HERE + slot): (at + 1, slot) for at, key in enumerate(keys) for slot in range(19)
+        (key, HERE + slot): (good + 1, slot) for good, key in enumerate(keys) for slot in range(19)
     }
     await pair.one.add(counts)
 
@@ -123,8 +123,8 @@ async def test_slots_an_hour_from_the_stores_own_time_are_not_counted(pair):
     for slot in near + far:
         await pair.one.add({("chat", slot): (1, 0)})
 
-    found = await pair.one.read(["chat"], HERE - 720, HERE + 720)
-    assert found == {("chat", slot): (1, 0) for slot in near}
+    counts = await pair.one.read(["chat"], HERE - 720, HERE + 720)
+    assert counts == {("chat", slot): (1, 0) for slot in near}
     for slot in far:
         assert await pair.one.read(["chat"], slot, slot) == {}
 
@@ -139,7 +139,7 @@ async def test_counts_from_before_a_clock_step_back_are_not_reported(pair):
 
 
 async def test_a_slot_counts_so_many_keys_and_no_more(pair):
-    keys = [f"key-{each}" for each in range(MAX_KEYS)]
+    keys = [f"key-{number}" for number in range(MAX_KEYS)]
     await pair.one.add({(key, HERE): (1, 0) for key in keys})
     await pair.one.add({("new", HERE): (1, 0), ("key-7", HERE): (1, 0)})
     await pair.one.add({("new", HERE + 1): (1, 0)})
@@ -163,7 +163,7 @@ async def test_one_leads_and_the_others_are_told_so(pair):
 
 
 async def test_of_many_that_race_one_leads(pair):
-    racing = [(pair.one, pair.other)[each % 2].lead(f"{each}", 5.0) for each in range(40)]
+    racing = [(pair.one, pair.other)[number % 2].lead(f"{number}", 5.0) for number in range(40)]
     epochs = await asyncio.gather(*racing)
 
     assert sum(epoch is not None for epoch in epochs) == 1

@@ -18,7 +18,7 @@ KEYS = st.sampled_from(["chat", "mail"])
 SLOTS = st.integers(HERE - 400, HERE + 800)
 COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3))
 SAID = st.binary(max_size=3)
-ASKED = st.one_of(
+REQUESTS = st.one_of(
     st.tuples(st.just("add"), st.dictionaries(st.tuples(KEYS, SLOTS), COUNTS, max_size=4)),
     st.tuples(st.just("read"), st.just(["chat", "mail"]), SLOTS, SLOTS),
     st.tuples(st.just("lead"), st.sampled_from("abc"), st.sampled_from([0.0, 5.0, 300.0])),
@@ -35,8 +35,8 @@ class StoreDriver:
         self.pair = pair
         self.epochs = [1]
 
-    async def said(self, asked: tuple[Any, ...]) -> object:
-        name, *rest = asked
+    async def said(self, request: tuple[Any, ...]) -> object:
+        name, *rest = request
         if name == "wait":
             self.pair.watch.now += rest[0]
             return None
@@ -61,13 +61,13 @@ def redis_pairs(redis_prefix: str) -> Make:
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(asked=st.lists(ASKED, max_size=30))
-def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, asked: list[Any]) -> None:
+@given(requests=st.lists(REQUESTS, max_size=30))
+def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, requests: list[Any]) -> None:
     async def story(pair: Pair) -> None:
         watch = ManualClock(NOW)
         alone = LocalCounters(watch)
         here, there = StoreDriver(Pair(alone, alone, watch)), StoreDriver(pair)
-        for each in asked:
-            assert await here.said(each) == await there.said(each)
+        for request in requests:
+            assert await here.said(request) == await there.said(request)
 
     asyncio.run(run_and_close(redis_pairs(), story))

@@ -60,9 +60,11 @@ def test_a_slot_is_reported_for_longer_than_it_is_counted_in(ago, taken, kept):
 
 def test_at_most_so_many_slots_are_ever_kept():
     now = 1_790_000_000.0
-    kept = [each for each in range(slot(now) - 2000, slot(now) + 2000) if retains_slot(each, now)]
+    retained = [
+        number for number in range(slot(now) - 2000, slot(now) + 2000) if retains_slot(number, now)
+    ]
 
-    assert len(kept) == (RETENTION_S + MAX_CLOCK_DRIFT_S) / SLOT_S + 1
+    assert len(retained) == (RETENTION_S + MAX_CLOCK_DRIFT_S) / SLOT_S + 1
 
 
 def test_increments_of_nothing_are_left_out():
@@ -70,7 +72,7 @@ def test_increments_of_nothing_are_left_out():
 
 
 def test_the_most_that_is_read_at_once_is_a_number_of_counts_whatever_their_shape():
-    keys = [f"{each}" for each in range(MAX_KEYS)]
+    keys = [f"{number}" for number in range(MAX_KEYS)]
 
     assert slots_to_read(keys, 1, MAX_CELLS // MAX_KEYS) == range(1, MAX_CELLS // MAX_KEYS + 1)
     assert len(slots_to_read(["a"], 1, MAX_CELLS)) == MAX_CELLS

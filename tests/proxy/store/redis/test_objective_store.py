@@ -53,8 +53,8 @@ async def slot_of(store: RedisCounters) -> int:
 async def test_of_four_processes_one_leads_and_what_all_counted_is_one_count(store, redis_prefix):
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(objective_process(redis_prefix, f"process-{each}", 60.0))
-            for each in range(4)
+            stack.enter_context(objective_process(redis_prefix, f"process-{number}", 60.0))
+            for number in range(4)
         ]
         first = [read_line(process) for process in processes]
         for process in processes:
@@ -97,7 +97,9 @@ async def test_a_lease_is_as_long_as_redis_says(store):
 async def test_redis_tells_which_slots_are_near(store):
     here = await slot_of(store)
     hour = int(MAX_CLOCK_DRIFT_S / SLOT_S)
-    await store.add({("chat", here + at): (1, 0) for at in (-hour - 2, 0, hour - 2, hour + 2)})
+    await store.add(
+        {("chat", here + offset): (1, 0) for offset in (-hour - 2, 0, hour - 2, hour + 2)}
+    )
 
     assert await store.read(["chat"], here - 720, here + 720) == {
         ("chat", here): (1, 0),
@@ -165,8 +167,8 @@ def lost(port: int, work: Callable[[RedisCounters], Awaitable[Any]], times: int 
 
 @pytest.mark.parametrize("work", EVERY.values(), ids=EVERY)
 def test_every_operation_says_at_once_that_redis_is_not_there(work):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
 
     assert lost(port, work) < DEADLINE_S
 
@@ -235,7 +237,7 @@ async def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(sto
     here = await slot_of(store)
 
     async def work() -> None:
-        await store.add({(key, here + at): (1, 1) for key in "ab" for at in range(9)})
+        await store.add({(key, here + offset): (1, 1) for key in "ab" for offset in range(9)})
         await store.read(["a", "b", "{odd}"], here, here + 20)
         epoch = await store.lead("a", 5.0)
         assert epoch is not None
@@ -256,7 +258,7 @@ async def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(sto
 
 async def test_no_script_does_more_than_its_share(store):
     here = await slot_of(store)
-    keys = [f"{each}" for each in range(MAX_KEYS)]
+    keys = [f"{number}" for number in range(MAX_KEYS)]
 
     async def work() -> None:
         await store.add({(key, here): (1, 1) for key in keys})
@@ -275,7 +277,7 @@ async def test_no_script_does_more_than_its_share(store):
 
 async def test_slots_go_by_themselves_and_what_was_published_stays(store):
     here = await slot_of(store)
-    await store.add({("chat", here + at): (1, 0) for at in (-350, 0, 350)})
+    await store.add({("chat", here + offset): (1, 0) for offset in (-350, 0, 350)})
     epoch = await store.lead("a", 5.0)
     assert epoch is not None
     await store.publish(epoch, {"chat": b"1"})

@@ -48,24 +48,24 @@ def test_a_database_that_is_away_is_logged_once_and_forgotten_when_it_is_back(ca
     "unread", [ValueError("'of tomorrow' is no mode"), msgspec.DecodeError("no JSON")]
 )
 def test_a_row_that_cannot_be_read_is_logged_once_and_what_was_known_holds(caplog, unread):
-    known, rows = [1], [3, unread, unread, 2]
+    seen, rows = [1], [3, unread, unread, 2]
 
     def look() -> None:
-        found = rows.pop()
-        if isinstance(found, Exception):
-            raise found
-        known[:] = [found]
+        row = rows.pop()
+        if isinstance(row, Exception):
+            raise row
+        seen[:] = [row]
 
     lookout = ChangePoller("layouts", look)
     for _ in range(3):
         lookout.poll()
-    assert known == [2]
+    assert seen == [2]
     assert lookout.trouble == "changes to layouts go unnoticed: a row cannot be read"
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(unread) in caplog.text
 
     lookout.poll()
-    assert known == [3]
+    assert seen == [3]
     assert lookout.trouble is None
 
 

@@ -95,7 +95,7 @@ def test_only_the_owner_may_read_the_file_its_log_or_its_index(tmp_path: Path) -
     migrate(engine)
     with write_transaction(engine) as connection:
         connection.execute(delete(schema.calls))
-        modes = {each.name: each.stat().st_mode & 0o777 for each in file.parent.iterdir()}
+        modes = {path.name: path.stat().st_mode & 0o777 for path in file.parent.iterdir()}
 
     assert modes == dict.fromkeys(
         ("thriftgate.db", "thriftgate.db-wal", "thriftgate.db-shm"), 0o600
@@ -240,10 +240,10 @@ def test_a_gate_refuses_connections_as_a_server_that_is_away_until_it_is_opened(
     with pytest.raises(StoreError, match="not been reached since the gateway started"):
         revision(engine)
     gate.is_open = True
-    found = revision(engine)
+    current = revision(engine)
     engine.dispose()
 
-    assert found is None
+    assert current is None
 
 
 def test_postgresql_without_its_driver_names_what_to_install(

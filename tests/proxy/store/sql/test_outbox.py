@@ -32,7 +32,7 @@ def never(alert: Alert) -> None:
 def test_a_message_is_due_once_for_each_sink_it_is_urgent_enough_for(outbox: Outbox) -> None:
     page, note = an_alert("a"), an_alert("b", severity=Severity.NOTE)
 
-    assert {each.id for each in outbox.add([page, note], BOTH, NOW)} == {page.id, note.id}
+    assert {alert.id for alert in outbox.add([page, note], BOTH, NOW)} == {page.id, note.id}
     assert [letter.alert for letter in due(outbox)] == [page]
     assert {letter.alert.id for letter in due(outbox, "hook")} == {page.id, note.id}
     assert due(outbox, "nobody") == []
@@ -42,8 +42,8 @@ def test_alerts_of_a_period_are_found_the_newest_first(outbox: Outbox) -> None:
     alerts = [an_alert(str(second), began=NOW + second) for second in range(4)]
     outbox.add(alerts, {}, NOW)
 
-    found = outbox.begun_between(NOW + 1, NOW + 3, 10)
-    assert [each.subject for each in found] == ["2", "1"]
+    begun = outbox.begun_between(NOW + 1, NOW + 3, 10)
+    assert [alert.subject for alert in begun] == ["2", "1"]
     assert len(outbox.begun_between(NOW, NOW + 9, 3)) == 3
 
 
@@ -85,7 +85,7 @@ def test_a_letter_that_was_sent_is_not_due_unless_it_is_reported_again(outbox: O
     assert due(outbox, now=NOW + 3600) == []
     (letter,) = due(outbox, now=NOW + 3601)
     assert (letter.alert.subject, letter.sent) == ("again", NOW + 1)
-    assert [each.alert for each in due(outbox, now=NOW + 1e8)] == [letter.alert]
+    assert [message.alert for message in due(outbox, now=NOW + 1e8)] == [letter.alert]
 
 
 def test_a_letter_that_failed_is_due_when_it_was_said(outbox: Outbox) -> None:
@@ -178,15 +178,15 @@ def test_processes_that_look_at_once_share_what_is_due(url: str, outbox: Outbox)
 
     def take(_: int) -> list[str]:
         own = open_database(url)
-        taken = [letter.alert.id for letter in due(Outbox(own), most=10)]
+        claimed = [letter.alert.id for letter in due(Outbox(own), most=10)]
         own.dispose()
-        return taken
+        return claimed
 
     with ThreadPoolExecutor(4) as threads:
-        taken = [id_ for some in threads.map(take, range(4)) for id_ in some]
+        claimed = [id_ for some in threads.map(take, range(4)) for id_ in some]
 
-    assert len(taken) == len(set(taken))
-    assert len(taken) + len(due(outbox)) == 40
+    assert len(claimed) == len(set(claimed))
+    assert len(claimed) + len(due(outbox)) == 40
 
 
 def test_processes_that_put_the_same_at_once_tell_it_once(url: str, outbox: Outbox) -> None:
@@ -207,8 +207,8 @@ def test_no_more_is_given_than_was_asked_for_the_longest_due_first(outbox: Outbo
     outbox.add([an_alert("late")], TICKETS, NOW - 1)
     outbox.add([an_alert("early")], TICKETS, NOW - 9)
 
-    assert [each.alert.subject for each in due(outbox, most=1)] == ["early"]
-    assert [each.alert.subject for each in due(outbox, most=9)] == ["late"]
+    assert [message.alert.subject for message in due(outbox, most=1)] == ["early"]
+    assert [message.alert.subject for message in due(outbox, most=9)] == ["late"]
 
 
 def test_an_alert_that_expires_is_reported_as_ended_then(outbox: Outbox) -> None:

@@ -36,10 +36,10 @@ def claim(
 
 
 def all_due(deliveries: ReportDeliveries, now: float) -> list[tuple[str, str]]:
-    found = []
-    while (each := claim(deliveries, now)) is not None:
-        found.append((each.begins.isoformat(), each.recipient))
-    return found
+    claimed = []
+    while (delivery := claim(deliveries, now)) is not None:
+        claimed.append((delivery.begins.isoformat(), delivery.recipient))
+    return claimed
 
 
 def test_a_new_report_begins_with_the_period_that_goes_on(deliveries: ReportDeliveries) -> None:
@@ -48,7 +48,7 @@ def test_a_new_report_begins_with_the_period_that_goes_on(deliveries: ReportDeli
     assert deliveries.last_deliveries("r", 9) == []
 
     assert schedule(deliveries, NOW + A_WEEK) == 1
-    assert all_due(deliveries, NOW + A_WEEK) == [("2026-11-23", each) for each in BOTH]
+    assert all_due(deliveries, NOW + A_WEEK) == [("2026-11-23", recipient) for recipient in BOTH]
 
 
 def test_a_period_is_scheduled_once(deliveries: ReportDeliveries) -> None:
@@ -95,18 +95,18 @@ def test_gateways_that_claim_together_share_deliveries_and_none_goes_twice(url: 
     def work(deliveries: ReportDeliveries) -> list[str]:
         schedule(deliveries, NOW, recipients)
         schedule(deliveries, NOW + A_WEEK, recipients)
-        found = []
-        while (engine := claim(deliveries, NOW + A_WEEK, recipients)) is not None:
-            deliveries.mark_sent(engine, NOW + A_WEEK)
-            found.append(engine.recipient)
-        return found
+        names = []
+        while (delivery := claim(deliveries, NOW + A_WEEK, recipients)) is not None:
+            deliveries.mark_sent(delivery, NOW + A_WEEK)
+            names.append(delivery.recipient)
+        return names
 
     with ThreadPoolExecutor(4) as threads:
-        taken = [to for found in threads.map(work, gateways) for to in found]
+        claimed = [to for part in threads.map(work, gateways) for to in part]
     for engine in engines:
         engine.dispose()
 
-    assert sorted(taken) == sorted(recipients)
+    assert sorted(claimed) == sorted(recipients)
 
 
 def test_a_sent_report_is_never_due_again(deliveries: ReportDeliveries) -> None:

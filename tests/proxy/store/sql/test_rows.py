@@ -36,10 +36,10 @@ def test_a_row_whose_key_is_there_is_left_or_replaced_in_part(engine: Engine) ->
     notes = schema.notes.c
     put(engine, NOTE)
     put(engine, {**NOTE, "used": 7.0})
-    kept = read_value(engine, select(notes.used))
+    used = read_value(engine, select(notes.used))
     put(engine, {**NOTE, "lines": "[]", "used": 8.0}, update_clause("used"))
 
-    assert kept == NOTE["used"]
+    assert used == NOTE["used"]
     assert read_value(engine, select(notes.used)) == 8.0
     assert read_value(engine, select(notes.lines)) == "null"
 

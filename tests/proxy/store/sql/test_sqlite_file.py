@@ -41,8 +41,8 @@ def names(engine: Engine) -> list[str]:
 
 
 def remove(file: Path) -> None:
-    for each in file.parent.iterdir():
-        each.unlink()
+    for path in file.parent.iterdir():
+        path.unlink()
 
 
 def test_a_removed_file_is_neither_read_nor_written_nor_made_again(

@@ -80,9 +80,9 @@ def test_a_database_that_does_not_answer_makes_the_gateway_wait_before_the_attem
     answered = threading.Event()
     delays = RetryDelays(first=0.001, longest=0.002, silence=0.01)
     work: Callable[[], bool] = lambda: answered.wait(30)  # noqa: E731 - the attempt
-    found = asyncio.run(open_when_available(work, answered.set, delays))
+    opened = asyncio.run(open_when_available(work, answered.set, delays))
 
-    assert found
+    assert opened
     assert "its tables are being made or migrated" in caplog.messages[0]
 
 
@@ -98,7 +98,7 @@ def test_the_end_of_the_process_does_not_wait_for_an_attempt() -> None:
             opening.cancel()
 
     asyncio.run(told_to_stop())
-    (attempt,) = [each for each in threading.enumerate() if each.name == "blocking work"]
+    (attempt,) = [thread for thread in threading.enumerate() if thread.name == "blocking work"]
     assert attempt.daemon
     never.set()
     attempt.join(30)
@@ -119,10 +119,10 @@ def test_a_database_that_can_be_used_is_available_and_one_that_is_away_is_not() 
 def test_a_database_that_does_not_answer_is_not_available() -> None:
     answered = threading.Event()
     work: Callable[[], bool] = lambda: answered.wait(30)  # noqa: E731 - the attempt
-    found = asyncio.run(is_available(work, 0.01))
+    available = asyncio.run(is_available(work, 0.01))
     answered.set()
 
-    assert not found
+    assert not available
 
 
 def test_an_error_that_waiting_does_not_heal_is_not_taken_for_an_outage() -> None:

@@ -37,9 +37,9 @@ def test_a_session_has_its_person_as_they_are_now(
     rows: SessionRows, ann: UserRecord, engine: Engine
 ) -> None:
     session = begin(rows, ann.id)
-    found = rows.find(b"h", NOW + 1)
-    assert found is not None
-    assert (found[0].id, found[0].browser, found[1]) == (session, "Firefox", ann)
+    result = rows.find(b"h", NOW + 1)
+    assert result is not None
+    assert (result[0].id, result[0].browser, result[1]) == (session, "Firefox", ann)
 
     changed = Users(engine).change_role(ann.id, Role.FINANCE, (), now=NOW, who="root")
     again = rows.find(b"h", NOW + 2)
@@ -56,9 +56,9 @@ def test_a_session_of_the_token_has_no_person_and_one_of_nobody_is_none(
     begin(rows, "token:1", b"t")
     begin(rows, "user_gone", b"g")
 
-    found = rows.find(b"t", NOW)
-    assert found is not None
-    assert found[1] is None
+    session = rows.find(b"t", NOW)
+    assert session is not None
+    assert session[1] is None
     assert rows.find(b"g", NOW) is None
 
 
@@ -67,10 +67,10 @@ def test_a_session_ends_when_it_is_not_used_and_after_twelve_hours_at_any_rate(
 ) -> None:
     begin(rows, ann.id, b"idle")
     begin(rows, ann.id, b"busy")
-    at = NOW
-    while at < NOW + MAX_SESSION_S - IDLE_TIMEOUT_S / 2:
-        at += IDLE_TIMEOUT_S / 2
-        assert (rows.find(b"busy", at) is not None) == (at < NOW + MAX_SESSION_S)
+    now = NOW
+    while now < NOW + MAX_SESSION_S - IDLE_TIMEOUT_S / 2:
+        now += IDLE_TIMEOUT_S / 2
+        assert (rows.find(b"busy", now) is not None) == (now < NOW + MAX_SESSION_S)
 
     assert rows.find(b"idle", NOW + IDLE_TIMEOUT_S) is None
     assert rows.of_holder(ann.id, NOW + MAX_SESSION_S) == []
@@ -82,10 +82,10 @@ def test_sessions_of_a_person_are_few_and_the_longest_not_used_ends(
     for number in range(MAX_SESSIONS + 3):
         begin(rows, ann.id, bytes([number]), NOW + number)
 
-    kept = rows.of_holder(ann.id, NOW + 100)
-    assert len(kept) == MAX_SESSIONS
-    assert kept[0].began == NOW + MAX_SESSIONS + 2
-    assert kept[-1].began == NOW + 3
+    sessions = rows.of_holder(ann.id, NOW + 100)
+    assert len(sessions) == MAX_SESSIONS
+    assert sessions[0].began == NOW + MAX_SESSIONS + 2
+    assert sessions[-1].began == NOW + 3
 
 
 def test_sessions_are_ended_by_their_cookie_one_by_one_or_all_but_one(
@@ -97,4 +97,4 @@ def test_sessions_are_ended_by_their_cookie_one_by_one_or_all_but_one(
     assert rows.end_of_holder(ann.id, session=ids[1]) == 1
     assert rows.end_of_holder(ann.id, but=ids[3]) == 1
 
-    assert [each.id for each in rows.of_holder(ann.id, NOW)] == [ids[3]]
+    assert [session.id for session in rows.of_holder(ann.id, NOW)] == [ids[3]]

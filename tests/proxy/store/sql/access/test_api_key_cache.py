@@ -60,11 +60,11 @@ def test_a_key_is_looked_up_once_and_found_in_memory_from_then_on(
 def test_keys_there_at_the_start_need_no_look(keyring: ApiKeyCache, teams: Teams) -> None:
     key_id, secret = a_key(teams, "support")
     keyring.start()
-    found = keyring.find(secret)
+    key = keyring.find(secret)
     keyring.close()
 
-    assert found is not None
-    assert found.id == key_id
+    assert key is not None
+    assert key.id == key_id
 
 
 def test_a_string_that_is_no_key_finds_no_key(keyring: ApiKeyCache) -> None:
@@ -115,9 +115,9 @@ def test_a_team_that_opts_out_is_noticed_as_well(keyring: ApiKeyCache, teams: Te
 def test_with_the_database_away_known_keys_hold_and_others_wait(
     keyring: ApiKeyCache, teams: Teams, engine: Engine
 ) -> None:
-    _, known = a_key(teams, "support")
+    _, cached = a_key(teams, "support")
     key_id, unseen = a_key(teams, "coding")
-    look(keyring, known)
+    look(keyring, cached)
     keyring.refresh()
     well = keyring.trouble
     go_away(engine)
@@ -125,7 +125,7 @@ def test_with_the_database_away_known_keys_hold_and_others_wait(
 
     assert well is None
     assert keyring.trouble == "changes to keys go unnoticed: the database cannot be reached"
-    assert keyring.find(known) is not None
+    assert keyring.find(cached) is not None
     with pytest.raises(Unready, match="cannot check this key") as refusal:
         look(keyring, unseen)
     assert refusal.value.retry_after == 2
@@ -133,9 +133,9 @@ def test_with_the_database_away_known_keys_hold_and_others_wait(
     come_back(engine)
     keyring.refresh()
     assert keyring.trouble is None
-    found = look(keyring, unseen)
-    assert found is not None
-    assert found.id == key_id
+    key = look(keyring, unseen)
+    assert key is not None
+    assert key.id == key_id
 
 
 def test_a_change_missed_while_the_database_fell_over_is_made_up_for(
@@ -214,10 +214,10 @@ def test_keys_of_an_earlier_start_are_found_without_the_database_and_others_wait
     later = ApiKeyCache(engine, threads, bound=3)
     later.restore(earlier.cached_keys(), 2)
     go_away(engine)
-    found = later.find(secret)
+    key = later.find(secret)
 
-    assert found is not None
-    assert (found.id, later.teams, later.team_name(found.team)) == (key_id, 2, "support")
+    assert key is not None
+    assert (key.id, later.teams, later.team_name(key.team)) == (key_id, 2, "support")
     with pytest.raises(Unready):
         look(later, unseen)
 
@@ -240,14 +240,14 @@ def test_restored_keys_are_not_current_before_the_database_has_confirmed_them(
     teams.revoke(key_id, now=NOW)
     keyring.refresh()
     after = (keyring.is_current, keyring.revision)
-    found = keyring.find(secret)
+    key = keyring.find(secret)
     go_away(engine)
     keyring.refresh()
 
     assert (before[0], after[0], keyring.is_current) == (False, True, False)
     assert after[1] > before[1]
-    assert found is not None
-    assert found.revoked
+    assert key is not None
+    assert key.revoked
 
 
 def test_a_key_that_a_restored_database_lacks_is_forgotten(

@@ -21,8 +21,8 @@ def log(engine: Engine) -> AuditLog:
 
 def changes(log: AuditLog) -> list[tuple[str, str, str]]:
     """Author, action and subject of each change, the oldest first."""
-    found = list(log.entries(100))
-    return [(each.who, each.action, each.subject) for each in reversed(found)]
+    entries = list(log.entries(100))
+    return [(entry.who, entry.action, entry.subject) for entry in reversed(entries)]
 
 
 def test_pages_of_the_log_go_on_behind_the_last_entry_and_are_narrowed(log: AuditLog) -> None:
@@ -32,19 +32,19 @@ def test_pages_of_the_log_go_on_behind_the_last_entry_and_are_narrowed(log: Audi
         log.append(change, NOW + number)
 
     first = log.entries(2)
-    assert [each.subject for each in first] == ["4", "3"]
+    assert [entry.subject for entry in first] == ["4", "3"]
     rest = log.entries(10, before=first[-1].id)
-    assert [each.subject for each in rest] == ["2", "1", "0"]
-    assert [each.subject for each in log.entries(10, who="ann")] == ["3", "1"]
-    assert [each.at for each in log.entries(10, team="t3")] == [NOW + 3]
+    assert [entry.subject for entry in rest] == ["2", "1", "0"]
+    assert [entry.subject for entry in log.entries(10, who="ann")] == ["3", "1"]
+    assert [entry.at for entry in log.entries(10, team="t3")] == [NOW + 3]
 
 
 def test_changes_of_a_period_are_found_by_their_actions(log: AuditLog) -> None:
     for second, action in enumerate(("reload", "pin", "reload", "reload")):
         log.append(AuditedChange(who="ann", action=action, subject=str(second)), NOW + second)
 
-    found = log.changes_between(NOW, NOW + 3, {"reload"}, 10)
-    assert [each.subject for each in found] == ["2", "0"]
+    entries = log.changes_between(NOW, NOW + 3, {"reload"}, 10)
+    assert [entry.subject for entry in entries] == ["2", "0"]
     assert len(log.changes_between(NOW, NOW + 9, {"reload", "pin"}, 3)) == 3
 
 

@@ -77,11 +77,11 @@ def test_known_keys_are_read_back(path: Path, teams: Teams, keyring: ApiKeyCache
     secrets = [a_key(teams, name)[1] for name in ("support", "coding")]
     start(keyring)
     write_file(path, keyring)
-    known = read(path)
+    keys = read(path)
 
-    assert (known.secret, known.teams, known.confirmed_at) == (SECRET, 2, NOW)
-    assert known.by_hash() == keyring.cached_keys()
-    assert set(known.by_hash()) == set(map(token_hash, secrets))
+    assert (keys.secret, keys.teams, keys.confirmed_at) == (SECRET, 2, NOW)
+    assert keys.by_hash() == keyring.cached_keys()
+    assert set(keys.by_hash()) == set(map(token_hash, secrets))
 
 
 def test_the_file_is_its_owner_s_alone_and_holds_hashes_of_keys_and_no_password(
@@ -94,7 +94,7 @@ def test_the_file_is_its_owner_s_alone_and_holds_hashes_of_keys_and_no_password(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert secret.encode() not in path.read_bytes()
     assert b"hunter2" not in path.read_bytes()
-    assert [each.name for each in path.parent.glob("known*")] == [FILE_NAME]
+    assert [file.name for file in path.parent.glob("known*")] == [FILE_NAME]
 
 
 def test_only_keys_that_the_database_confirmed_are_written(
@@ -155,8 +155,8 @@ def test_keys_are_served_up_to_the_age_that_is_set(
     write_file(path, keyring)
 
     assert read(path, now=NOW + DAY).teams == 1
-    said = "the database confirmed them 86401s ago, and they may be 1d old"
-    assert refusal(path, now=NOW + DAY + 1) == said
+    reason = "the database confirmed them 86401s ago, and they may be 1d old"
+    assert refusal(path, now=NOW + DAY + 1) == reason
 
 
 def test_keys_from_the_future_are_refused_as_their_age_is_not_known(

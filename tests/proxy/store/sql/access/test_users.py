@@ -59,9 +59,9 @@ def test_a_password_is_found_by_name_until_the_person_is_disabled(users: Users) 
     assert users.password_hash("ann") is None
     users.set_password(ann.id, "$argon2id$1", now=NOW, who="ann")
 
-    found = users.password_hash("ann")
-    assert found is not None
-    assert (found[0].id, found[1]) == (ann.id, "$argon2id$1")
+    record = users.password_hash("ann")
+    assert record is not None
+    assert (record[0].id, record[1]) == (ann.id, "$argon2id$1")
     users.set_disabled(ann.id, disabled=True, now=NOW + 1, who="root")
     assert users.password_hash("ann") is None
 

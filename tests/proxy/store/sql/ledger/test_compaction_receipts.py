@@ -32,9 +32,9 @@ def test_each_features_compactions_are_summed(engine: Engine) -> None:
             a_receipt(5),
         ]
     )
-    found = CompactionReceipts(engine).totals(START)
+    totals = CompactionReceipts(engine).totals(START)
 
-    assert found == [
+    assert totals == [
         CompactionTotals(
             team="t",
             feature="chat",
@@ -61,7 +61,7 @@ def test_each_features_compactions_are_summed(engine: Engine) -> None:
             lost=0,
         ),
     ]
-    assert found[0].tokens_saved == 1_200
+    assert totals[0].tokens_saved == 1_200
 
 
 def test_a_compaction_that_no_upstream_accepted_saved_nothing(engine: Engine) -> None:

@@ -42,13 +42,13 @@ def savings(engine: Engine) -> Savings:
 
 def by_hand(receipts: Iterable[Receipt]) -> ArmTotals:
     conversations: dict[str, list[Receipt]] = defaultdict(list)
-    for each in receipts:
-        conversations[each.conversation].append(each)
+    for receipt in receipts:
+        conversations[receipt.conversation].append(receipt)
     return sample_arm(
         ConversationSums(
-            cost=sum(each.cost_nanos or 0 for each in calls),
-            tokens=sum(each.usage.prompt_tokens for each in calls if each.usage),
-            reads=sum(each.usage.cache_read for each in calls if each.usage),
+            cost=sum(receipt.cost_nanos or 0 for receipt in calls),
+            tokens=sum(receipt.usage.prompt_tokens for receipt in calls if receipt.usage),
+            reads=sum(receipt.usage.cache_read for receipt in calls if receipt.usage),
         )
         for calls in conversations.values()
     )

@@ -45,11 +45,11 @@ def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(
 ) -> None:
     keep(engine, *(a_moved(n) if n % 2 else a_receipt(n) for n in range(10)))
 
-    found = fallbacks.calls(3)
+    calls = fallbacks.calls(3)
 
-    assert [each.call_id for each in found] == [a_receipt(n).call_id for n in (9, 7, 5)]
-    assert [each.why for each in found] == [f"chat-ttft: fallback level {n}" for n in (9, 7, 5)]
-    assert found[0].at == START + 9
+    assert [call.call_id for call in calls] == [a_receipt(n).call_id for n in (9, 7, 5)]
+    assert [call.why for call in calls] == [f"chat-ttft: fallback level {n}" for n in (9, 7, 5)]
+    assert calls[0].at == START + 9
 
 
 def test_a_moved_call_says_what_it_asked_for_and_what_answered(engine, fallbacks) -> None:
@@ -57,20 +57,20 @@ def test_a_moved_call_says_what_it_asked_for_and_what_answered(engine, fallbacks
     keep(engine, a_moved(1, team=team.id, feature="chat", model="big", route="lab/small"))
     keep(engine, a_moved(2, team="gone"))
 
-    nobodys, found = fallbacks.calls(10)
+    nobodys, own = fallbacks.calls(10)
 
-    assert (found.team, found.feature) == ("acme", "chat")
-    assert (found.model, found.route) == ("big", "lab/small")
-    assert (found.outcome, found.error) == ("answered", "")
+    assert (own.team, own.feature) == ("acme", "chat")
+    assert (own.model, own.route) == ("big", "lab/small")
+    assert (own.outcome, own.error) == ("answered", "")
     assert nobodys.team == "gone"
 
 
 def test_a_moved_call_that_failed_says_so(engine, fallbacks) -> None:
     failed = {"outcome": Outcome.FAILED, "status": 504, "error": "upstream_timeout"}
     keep(engine, a_moved(1, **failed))
-    (found,) = fallbacks.calls(10)
+    (call,) = fallbacks.calls(10)
 
-    assert (found.outcome, found.error) == ("failed", "upstream_timeout")
+    assert (call.outcome, call.error) == ("failed", "upstream_timeout")
 
 
 def test_the_cost_of_a_rerouted_call_covers_all_its_attempts(engine, fallbacks) -> None:
@@ -90,11 +90,11 @@ def test_a_call_that_what_it_asked_for_answered_in_the_end_was_not_moved(engine,
 
 def test_moved_calls_are_found_by_their_index_however_many_others_there_are(engine) -> None:
     explain = "EXPLAIN QUERY PLAN " if engine.dialect.name == "sqlite" else "EXPLAIN "
-    told = str(_calls(50).compile(engine, compile_kwargs={"literal_binds": True}))
+    statement = str(_calls(50).compile(engine, compile_kwargs={"literal_binds": True}))
     with read_transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.exec_driver_sql("SET LOCAL enable_seqscan = off")  # of tables this small
-        plan = "\n".join(map(str, connection.exec_driver_sql(explain + told)))
+        plan = "\n".join(map(str, connection.exec_driver_sql(explain + statement)))
 
     assert "calls_rerouted" in plan
     assert "SCAN calls\n" not in plan
@@ -156,8 +156,8 @@ def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, fall
 def test_an_alert_title_of_an_earlier_version_still_gives_its_fallback_level(
     engine, fallbacks
 ) -> None:
-    said = "chat is degraded, on level 1: small"
-    Outbox(engine).add([an_alert(kind="move", title=said)], {}, START)
+    title = "chat is degraded, on level 1: small"
+    Outbox(engine).add([an_alert(kind="move", title=title)], {}, START)
 
     assert [reroute.level for reroute in fallbacks.reroutes(10)] == ["small"]
 

@@ -85,7 +85,7 @@ def test_calls_that_differ_are_inserted_by_few_statements(tmp_path: Path) -> Non
     insert, statements = inserter(engine), set[str]()
     event.listen(engine, "before_cursor_execute", lambda *said: statements.add(said[2]))
     for n in range(1 << len(features)):
-        mixed = [more for at, more in enumerate(features) if n >> at & 1]
+        mixed = [more for place, more in enumerate(features) if n >> place & 1]
         insert([a_receipt(n, **dict(ChainMap(*mixed)))])
     engine.dispose()
 

@@ -143,9 +143,9 @@ def test_a_torn_line_that_a_full_disk_cannot_set_aside_is_named_in_the_log_and_h
     assert drain.trouble is None
     assert ledger_of(engine) == RECEIPTS[:2]
     assert not path.exists()
-    (said,) = (record.getMessage() for record in caplog.records)
-    assert RECEIPTS[2].call_id in said
-    assert len(said) < 200
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert RECEIPTS[2].call_id in message
+    assert len(message) < 200
 
 
 def test_receipts_that_the_database_never_takes_are_set_aside_and_logged(
@@ -355,11 +355,11 @@ def test_a_drain_whose_thread_died_says_so(journal: Journal) -> None:
 
 
 def test_a_rush_is_drained_at_leisure_until_somebody_waits(tmp_path: Path) -> None:
-    taken = CountingInsert()
+    insert = CountingInsert()
     journal = Journal(tmp_path)
     for n in range(5000):
         journal.append(encode(a_receipt(n)))
-    drain = JournalShipper(journal, taken, batch=10)
+    drain = JournalShipper(journal, insert, batch=10)
     started = time.monotonic()
     drain.start()
     assert drain.flush(20)
@@ -367,7 +367,7 @@ def test_a_rush_is_drained_at_leisure_until_somebody_waits(tmp_path: Path) -> No
     assert drain.close(20)
     journal.close()
 
-    assert taken.count == 5000
+    assert insert.count == 5000
     assert flushed < 4.0  # at leisure it would have been five seconds
 
 

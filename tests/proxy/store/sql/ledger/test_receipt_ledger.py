@@ -30,9 +30,9 @@ def test_a_team_finds_its_call_with_all_attempts_and_the_prompt_it_keeps(
 ) -> None:
     inserter(engine)([ANSWERED, FAILED, a_receipt(5)])
 
-    kept = [FAILED, ANSWERED]
+    receipts = [FAILED, ANSWERED]
     assert [call_receipt.attempt for call_receipt in ledger.call_receipts(CALL, TEAM)] == [0, 1]
-    assert ledger.call_receipts(CALL, TEAM)[1] == kept[1]
+    assert ledger.call_receipts(CALL, TEAM)[1] == receipts[1]
 
 
 def test_another_team_finds_nothing(engine: Engine, ledger: ReceiptLedger, tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_calls_are_counted_once_however_many_attempts_they_took(
 
 def test_ledger_names_the_calls_it_lacks(engine: Engine, ledger: ReceiptLedger) -> None:
     inserter(engine)([FAILED, *(a_receipt(n) for n in range(10, 1000))])
-    asked = [a_receipt(n).call_id for n in range(10, 1001)]
+    call_ids = [a_receipt(n).call_id for n in range(10, 1001)]
 
-    assert ledger.missing_calls([*asked, CALL]) == [CALL, a_receipt(1000).call_id]
+    assert ledger.missing_calls([*call_ids, CALL]) == [CALL, a_receipt(1000).call_id]
 
 
 def test_retention_deletes_older_calls_and_prompts_and_leaves_the_rollups(
@@ -116,6 +116,6 @@ def test_attempts_that_the_ledger_has_are_kept_apart_from_those_it_lacks(
 ) -> None:
     inserter(engine)([ANSWERED, a_receipt(5)])
 
-    asked = [FAILED, ANSWERED, *(a_receipt(n) for n in range(5, 600))]
-    assert ledger.recorded_attempts(asked) == {(CALL, 1), (a_receipt(5).call_id, 0)}
+    receipts = [FAILED, ANSWERED, *(a_receipt(n) for n in range(5, 600))]
+    assert ledger.recorded_attempts(receipts) == {(CALL, 1), (a_receipt(5).call_id, 0)}
     assert ledger.recorded_attempts([]) == set()

@@ -71,7 +71,7 @@ class LifeOfALedger(RuleBasedStateMachine):
     def drain_all(self) -> None:
         assert self.drain.ship_all()
         assert self.drain.lag_bytes == 0
-        assert ledger_of(self.engine) == [self.appended[each] for each in sorted(self.appended)]
+        assert ledger_of(self.engine) == [self.appended[number] for number in sorted(self.appended)]
         assert list_segments(self.folder) == [self.journal.segment]
 
     @invariant()

@@ -117,12 +117,12 @@ def test_attempts_that_ended_at_a_time_or_later_are_left_out_in_each_query(
     spendings, engine, before, nanos
 ):
     """The receipts end a second and a half after they began, START + n."""
-    for found in (
+    for receipts in (
         spendings.from_rollups("organization", DAY, DAY + 86_400, before + 1)["*"],
         spendings.from_receipts("organization", DAY, DAY + 86_400, before + 1).by["*"],
     ):
-        assert found.nanos == nanos
-        assert found.tokens == 15 * (2 + (nanos > 1))
+        assert receipts.nanos == nanos
+        assert receipts.tokens == 15 * (2 + (nanos > 1))
 
 
 def test_a_receipts_end_is_reported_as_the_ledger_has_it():

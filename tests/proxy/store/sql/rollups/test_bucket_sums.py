@@ -18,16 +18,16 @@ def bucket_of(edges, moment: int) -> int:
 def test_days_and_strips_put_each_quarter_into_its_bucket_once(quarters: list[int]) -> None:
     edges = [quarter * QUARTER for quarter in quarters]
     split = split_days(edges)
-    counted_in, found = dict(split.days), {}
+    counted_in, sums = dict(split.days), {}
     for strip in split.strips:
         assert strip.counted_in == counted_in[strip.day] != strip.bucket
         for moment in range(strip.first, strip.last, QUARTER):
-            assert moment not in found
-            found[moment] = strip.bucket
+            assert moment not in sums
+            sums[moment] = strip.bucket
 
     for moment in range(0, 13 * DAY, QUARTER):
         day = counted_in.get(moment // DAY, -1)
-        assert found.get(moment, day) == bucket_of(edges, moment)
+        assert sums.get(moment, day) == bucket_of(edges, moment)
 
 
 def test_midnights_of_utc_need_no_quarters() -> None:

@@ -36,8 +36,8 @@ def calls_of_days(engine: Engine) -> int:
 def durations(engine: Engine) -> int:
     rows = latency_hour_histograms
     with read_transaction(engine) as connection:
-        found = connection.execute(select(rows).where(rows.c.metric == "duration"))
-        return sum(number or 0 for row in found for number in row[3:])
+        result = connection.execute(select(rows).where(rows.c.metric == "duration"))
+        return sum(number or 0 for row in result for number in row[3:])
 
 
 @pytest.mark.parametrize("rows_per_step", [7, 1_000])
@@ -49,7 +49,7 @@ def test_all_that_waits_is_moved_once(engine: Engine, rows_per_step: int) -> Non
     assert pending.merge(PATIENCE_S) == waiting > 200
     assert pending.merge(PATIENCE_S) == 0
     assert count(engine, rollup_pending) == count(engine, latency_pending) == 0
-    assert calls_of_days(engine) == sum(each.final for each in CALLS)
+    assert calls_of_days(engine) == sum(receipt.final for receipt in CALLS)
     assert durations(engine) == WAITED
 
 
@@ -66,11 +66,11 @@ def test_processes_that_move_and_book_at_once_lose_and_double_nothing(engine: En
         moves = [partial(PendingSums(engine, 5).merge, PATIENCE_S) for _ in range(16)]
         books = [partial(inserter(engine), part) for part in parts]
         both = [task for pair in zip(moves, [*books, *books], strict=True) for task in pair]
-        for each in [threads.submit(task) for task in both]:
-            each.result(PATIENCE_S)
+        for receipt in [threads.submit(task) for task in both]:
+            receipt.result(PATIENCE_S)
     PendingSums(engine).merge(PATIENCE_S)
 
-    assert calls_of_days(engine) == sum(each.final for each in CALLS)
+    assert calls_of_days(engine) == sum(receipt.final for receipt in CALLS)
     assert durations(engine) == WAITED
 
 
@@ -78,7 +78,7 @@ def test_histograms_that_are_old_are_deleted_and_sums_stay(engine: Engine) -> No
     inserter(engine)(CALLS)
     pending = PendingSums(engine)
     pending.merge(PATIENCE_S)
-    days = sorted({int(each.started) // DAY for each in CALLS})
+    days = sorted({int(receipt.started) // DAY for receipt in CALLS})
     calls, late = calls_of_days(engine), days[2] * DAY + 7.0
 
     assert pending.delete_histograms(late - 2 * DAY, PATIENCE_S) == 0

@@ -69,7 +69,7 @@ def histograms_of(engine: Engine, table: Table) -> dict[tuple[Any, ...], tuple[i
 
 
 def histogram(calls: Iterable[Receipt], place: Any) -> dict[tuple[Any, ...], tuple[int]]:
-    found: Counter[tuple[Any, ...]] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     for call in calls:
         if not call.final or call.outcome is Outcome.REFUSED:
             continue
@@ -79,79 +79,86 @@ def histogram(calls: Iterable[Receipt], place: Any) -> dict[tuple[Any, ...], tup
             times["itl"] = (call.duration - call.ttft) / (generated - 1)
         for metric, seconds in times.items():
             if seconds is not None:
-                found[(metric, *place(call), bucket_of(int(round(seconds * 1e6, 3))))] += 1
-    return {key: (count,) for key, count in found.items()}
+                counts[(metric, *place(call), bucket_of(int(round(seconds * 1e6, 3))))] += 1
+    return {key: (count,) for key, count in counts.items()}
 
 
 def test_days_are_the_sums_of_their_quarters(engine: Engine) -> None:
     book(engine, CALLS, 1.0)
-    wanted: dict[tuple[Any, ...], dict[str, Any]] = defaultdict(dict)
+    expected: dict[tuple[Any, ...], dict[str, Any]] = defaultdict(dict)
     for key, sums in rollups_of(engine).items():
-        day = wanted[key[:-1]]
+        day = expected[key[:-1]]
         for name, value in sums.items():
-            known = [each for each in (day.get(name), value) if each is not None]
-            day[name] = sum(known) if known else None
+            numbers = [number for number in (day.get(name), value) if number is not None]
+            day[name] = sum(numbers) if numbers else None
 
-    assert rows_of(engine, rollup_days) == {k: tuple(s.values()) for k, s in wanted.items()}
+    assert rows_of(engine, rollup_days) == {k: tuple(s.values()) for k, s in expected.items()}
 
 
 def test_weeks_are_the_sums_of_their_days(engine: Engine) -> None:
     book(engine, CALLS, 1.0)
-    wanted: dict[tuple[Any, ...], list[Any]] = {}
+    expected: dict[tuple[Any, ...], list[Any]] = {}
     for (team, day, *place), sums in rows_of(engine, rollup_days).items():
         monday = EPOCH + timedelta(days=day - (EPOCH + timedelta(days=day)).weekday())
-        total = wanted.setdefault((team, monday, *place), [None] * len(sums))
+        total = expected.setdefault((team, monday, *place), [None] * len(sums))
         for n, number in enumerate(sums):
             total[n] = number if total[n] is None else total[n] + (number or 0)
 
-    found = rows_of(engine, rollup_weeks)
+    weeks = rows_of(engine, rollup_weeks)
     first = timedelta(days=-3)  # week 0 begins on the Monday before the epoch
     assert {
         (team, EPOCH + first + timedelta(weeks=week), *place): list(sums)
-        for (team, week, *place), sums in found.items()
-    } == wanted
+        for (team, week, *place), sums in weeks.items()
+    } == expected
 
 
 def test_hours_are_the_sums_of_their_quarters(engine: Engine) -> None:
     book(engine, CALLS, 1.0)
-    wanted: dict[tuple[Any, ...], list[Any]] = {}
+    expected: dict[tuple[Any, ...], list[Any]] = {}
     for key, sums in rollups_of(engine).items():
         *place, quarter = key
         prompt = sum(sums[name] or 0 for name in ("input", "cache_read", "write_5m"))
         row = [sums["calls"], sums["unpriced"], sums["cost_nanos"], prompt, sums["cache_read"]]
         hour = (*place, quarter // 3_600 % 24)
-        wanted[hour] = [a + b for a, b in zip(wanted.get(hour, [0] * 5), row, strict=True)]
+        expected[hour] = [a + b for a, b in zip(expected.get(hour, [0] * 5), row, strict=True)]
 
     size = len(HOUR_SUMS)
-    found = {
+    hours = {
         (*key, hour): list(sums[hour * size : (hour + 1) * size])
         for key, sums in rows_of(engine, rollup_day_hours).items()
         for hour in range(24)
     }
-    assert {key: row for key, row in found.items() if row != [None] * size} == wanted
+    assert {key: row for key, row in hours.items() if row != [None] * size} == expected
 
 
 def test_misses_are_summed_by_day_and_reason_with_the_newest_example(engine: Engine) -> None:
     insert = inserter(engine)
     insert(CALLS[100:])
     insert(CALLS)
-    wanted: dict[tuple[Any, ...], list[Receipt]] = defaultdict(list)
-    for each in CALLS:
-        if each.miss:
-            day = int(each.started) // 86_400
-            place = (each.team, day, each.feature, each.model, each.route, each.upstream)
-            wanted[(*place, each.miss)].append(each)
+    expected: dict[tuple[Any, ...], list[Receipt]] = defaultdict(list)
+    for receipt in CALLS:
+        if receipt.miss:
+            day = int(receipt.started) // 86_400
+            place = (
+                receipt.team,
+                day,
+                receipt.feature,
+                receipt.model,
+                receipt.route,
+                receipt.upstream,
+            )
+            expected[(*place, receipt.miss)].append(receipt)
 
     assert rows_of(engine, rollup_misses) == {
         key: (
             len(some),
-            sum(each.miss_tokens or 0 for each in some),
-            sum(each.miss_nanos or 0 for each in some)
-            if any(each.miss_nanos is not None for each in some)
+            sum(receipt.miss_tokens or 0 for receipt in some),
+            sum(receipt.miss_nanos or 0 for receipt in some)
+            if any(receipt.miss_nanos is not None for receipt in some)
             else None,
-            max(each.call_id for each in some),
+            max(receipt.call_id for receipt in some),
         )
-        for key, some in wanted.items()
+        for key, some in expected.items()
     }
 
 
@@ -171,5 +178,5 @@ def test_the_database_finds_the_bucket_that_python_finds() -> None:
     probes = [0, *(bound + step for bound in BOUNDS_MICROS for step in (-1, 0, 1)), 10**13]
     with create_engine("sqlite://").connect() as connection:
         for micros in probes:
-            found = connection.execute(text(f"SELECT {bucket_case(str(micros))}")).scalar()
-            assert found == bucket_of(micros)
+            bucket = connection.execute(text(f"SELECT {bucket_case(str(micros))}")).scalar()
+            assert bucket == bucket_of(micros)

@@ -33,8 +33,8 @@ def a_query(part: Part | None = "model") -> ValueQuery:
     return ValueQuery(part=part, addends=lambda _: {}, only=ALL_CALLS)
 
 
-def costs(found: Sums) -> dict[str, int]:
-    return {value: sums["cost"] for (_, value), sums in found.items()}
+def costs(sums_by_value: Sums) -> dict[str, int]:
+    return {value: sums["cost"] for (_, value), sums in sums_by_value.items()}
 
 
 def test_models_are_those_that_answered_whatever_was_asked_for() -> None:
@@ -46,18 +46,18 @@ def test_models_are_those_that_answered_whatever_was_asked_for() -> None:
     [(1, {"small": 7, OTHER_VALUES: 5}), (2, {"small": 7, "any": 4, OTHER_VALUES: 1})],
 )
 def test_the_largest_are_kept_apart_and_all_others_are_one(limit: int, wanted) -> None:
-    found = value_sums(read, EDGES, a_query())
-    shown = largest_values(found, "cost", limit)
+    sums = value_sums(read, EDGES, a_query())
+    shown = largest_values(sums, "cost", limit)
 
-    assert costs(merge_unshown(found, shown)) == wanted
+    assert costs(merge_unshown(sums, shown)) == wanted
     assert costs(value_sums(read, EDGES, replace(a_query(), shown=shown))) == wanted
 
 
 def test_values_are_ranked_by_the_bucket_that_is_asked_for() -> None:
-    found: Sums = {(0, "old"): {"cost": 9}, (1, "old"): {"cost": 1}, (1, "new"): {"cost": 2}}
+    sums: Sums = {(0, "old"): {"cost": 9}, (1, "old"): {"cost": 1}, (1, "new"): {"cost": 2}}
 
-    assert largest_values(found, "cost", 1, bucket=1) == {"new"}
-    assert merge_unshown(found, {"new"}) == {
+    assert largest_values(sums, "cost", 1, bucket=1) == {"new"}
+    assert merge_unshown(sums, {"new"}) == {
         (0, OTHER_VALUES): {"cost": 9},
         (1, OTHER_VALUES): {"cost": 1},
         (1, "new"): {"cost": 2},
@@ -65,9 +65,9 @@ def test_values_are_ranked_by_the_bucket_that_is_asked_for() -> None:
 
 
 def test_values_of_one_label_are_one_and_those_without_are_another() -> None:
-    found: Sums = {(0, "a"): {"n": 1}, (0, "b"): {"n": 2}, (1, "a"): {"n": 4}, (0, "c"): {"n": 8}}
+    sums: Sums = {(0, "a"): {"n": 1}, (0, "b"): {"n": 2}, (1, "a"): {"n": 4}, (0, "c"): {"n": 8}}
 
-    assert merge_labels(found, {"a": "x", "b": "x"}) == {
+    assert merge_labels(sums, {"a": "x", "b": "x"}) == {
         (0, "x"): {"n": 3},
         (1, "x"): {"n": 4},
         (0, ""): {"n": 8},

@@ -10,7 +10,7 @@ from proxy.store.sql.access.audit_log import AuditLog
 from proxy.store.sql.database import open_database
 from proxy.store.sql.ledger.control_arms import COMPARED_DAYS, ArmMeasurement, Savings
 from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.settings.layout_rows import ProposalState
+from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
 from proxy.store.sql.settings.layouts import Layouts, Suspension, suspend_harmful
 from proxy.store.sql.settings.locks import APPROVAL_DELAY_S
 from slo.usage import Usage
@@ -29,6 +29,13 @@ def layouts(engine: Engine) -> Layouts:
     return Layouts(engine)
 
 
+def propose(layouts: Layouts, digest: str = "d1", now: float = NOW, moves: str = "[]") -> Proposal:
+    """A proposal at the place."""
+    proposal = layouts.propose(PLACE, digest, moves, now)
+    assert proposal is not None
+    return proposal
+
+
 def version(layouts: Layouts, now: float, place: LayoutScope = PLACE) -> int:
     """Return what a conversation that begins now is given."""
     return layouts.standings().of(place).layout_version(now)
@@ -41,12 +48,10 @@ def test_where_nothing_was_decided_features_are_observed(layouts: Layouts) -> No
 
 
 def test_proposals_are_numbered_and_wait_for_a_decision(layouts: Layouts) -> None:
-    first = layouts.propose(PLACE, "d1", '["a"]', NOW)
-    second = layouts.propose(PLACE, "d2", '["b"]', NOW + 1)
+    first = propose(layouts, "d1", NOW, '["a"]')
+    second = propose(layouts, "d2", NOW + 1, '["b"]')
     other = layouts.propose(PLACE.all_families, "d1", '["c"]', NOW + 1)
 
-    assert first is not None
-    assert second is not None
     assert other is not None
     assert (first.version, second.version, other.version) == (1, 2, 1)
     assert (first.state, first.made, first.decided_by) == (ProposalState.PROPOSED, NOW, "")
@@ -58,9 +63,8 @@ def test_a_layout_proposed_again_keeps_its_version_and_renews_its_evidence(
     layouts: Layouts,
 ) -> None:
     layouts.propose(PLACE, "d1", '["20 calls"]', NOW)
-    again = layouts.propose(PLACE, "d1", '["90 calls"]', NOW + 60)
+    again = propose(layouts, "d1", NOW + 60, '["90 calls"]')
 
-    assert again is not None
     assert (again.version, again.moves, again.made) == (1, '["90 calls"]', NOW + 60)
     assert len(layouts.proposals(PLACE)) == 1
 
@@ -68,9 +72,8 @@ def test_a_layout_proposed_again_keeps_its_version_and_renews_its_evidence(
 def test_an_approved_layout_is_not_rewritten_by_a_later_proposal(layouts: Layouts) -> None:
     layouts.propose(PLACE, "d1", '["20 calls"]', NOW)
     layouts.approve(PLACE, 1, "ann", NOW)
-    again = layouts.propose(PLACE, "d1", '["90 calls"]', NOW + 60)
+    again = propose(layouts, "d1", NOW + 60, '["90 calls"]')
 
-    assert again is not None
     assert again.state is ProposalState.APPROVED
     assert (again.decided_by, again.decided_at) == ("ann", NOW)
     assert again.moves == '["20 calls"]'
@@ -173,10 +176,9 @@ def test_rolling_back_leaves_a_mode_that_a_person_chose_since(
 
 def test_in_auto_mode_a_proposal_approves_itself(layouts: Layouts) -> None:
     layouts.switch(PLACE.all_families, PlanningMode.AUTO, "ann", NOW)
-    found = layouts.propose(PLACE, "d1", "[]", NOW + 60)
+    proposal = propose(layouts, "d1", NOW + 60)
 
-    assert found is not None
-    assert (found.state, found.decided_by) == (ProposalState.APPROVED, "auto")
+    assert (proposal.state, proposal.decided_by) == (ProposalState.APPROVED, "auto")
     assert version(layouts, NOW + 65) == 1
 
 
@@ -198,10 +200,9 @@ def test_a_proposal_that_approves_itself_stands_once_in_the_audit_log(
 
 def test_features_without_a_mode_have_the_one_that_was_set(engine: Engine) -> None:
     layouts = Layouts(engine, mode=PlanningMode.AUTO)
-    found = layouts.propose(PLACE, "d1", "[]", NOW)
+    proposal = propose(layouts)
 
-    assert found is not None
-    assert (found.state, found.decided_by) == (ProposalState.APPROVED, "auto")
+    assert (proposal.state, proposal.decided_by) == (ProposalState.APPROVED, "auto")
     assert layouts.standings().of(PLACE).mode is PlanningMode.AUTO
     assert version(layouts, NOW + APPROVAL_DELAY_S) == 1
 
@@ -209,18 +210,14 @@ def test_features_without_a_mode_have_the_one_that_was_set(engine: Engine) -> No
 def test_a_mode_that_was_chosen_goes_before_the_one_that_was_set(engine: Engine) -> None:
     layouts = Layouts(engine, mode=PlanningMode.AUTO)
     layouts.switch(PLACE.all_families, PlanningMode.OBSERVE, "ann", NOW)
-    found = layouts.propose(PLACE, "d1", "[]", NOW)
+    proposal = propose(layouts)
 
-    assert found is not None
-    assert found.state is ProposalState.PROPOSED
+    assert proposal.state is ProposalState.PROPOSED
     assert layouts.standings().of(PLACE).mode is PlanningMode.OBSERVE
 
 
 def test_an_approval_turns_observing_into_applying_and_leaves_auto(engine: Engine) -> None:
-    for mode, after in (
-        (PlanningMode.OBSERVE, PlanningMode.APPLY),
-        (PlanningMode.AUTO, PlanningMode.AUTO),
-    ):
+    for mode, after in ((PlanningMode.OBSERVE, APPLY), (PlanningMode.AUTO, PlanningMode.AUTO)):
         layouts = Layouts(engine, mode=mode)
         place = LayoutScope("team_1", mode.value)
         layouts.propose(place, "d1", "[]", NOW)
@@ -232,11 +229,9 @@ def test_an_approval_turns_observing_into_applying_and_leaves_auto(engine: Engin
 def test_a_layout_is_measured_for_a_day_before_the_next_approves_itself(layouts: Layouts) -> None:
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     layouts.propose(PLACE, "d1", "[]", NOW)
-    early = layouts.propose(PLACE, "d2", "[]", NOW + 3600)
-    late = layouts.propose(PLACE, "d2", "[]", NOW + APPROVAL_DELAY_S + DAY)
+    early = propose(layouts, "d2", NOW + 3600)
+    late = propose(layouts, "d2", NOW + APPROVAL_DELAY_S + DAY)
 
-    assert early is not None
-    assert late is not None
     assert (early.state, late.state) == (ProposalState.PROPOSED, ProposalState.APPROVED)
 
 
@@ -244,9 +239,8 @@ def test_a_rolled_back_layout_does_not_return_by_itself(layouts: Layouts) -> Non
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     layouts.propose(PLACE, "d1", "[]", NOW)
     layouts.rollback(PLACE, "ann", NOW + 60)
-    again = layouts.propose(PLACE, "d1", "[]", NOW + 9 * DAY)
+    again = propose(layouts, "d1", NOW + 9 * DAY)
 
-    assert again is not None
     assert again.state is ProposalState.ROLLED_BACK
     assert version(layouts, NOW + 10 * DAY) == 0
     layouts.approve(PLACE, 1, "ann", NOW + 10 * DAY)
@@ -273,10 +267,9 @@ def test_a_suspension_holds_at_once_and_until_somebody_resumes(layouts: Layouts)
 def test_a_suspended_feature_approves_nothing_by_itself(layouts: Layouts) -> None:
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     layouts.suspend(PLACE.all_families, "", NOW)
-    found = layouts.propose(PLACE, "d1", "[]", NOW)
+    proposal = propose(layouts)
 
-    assert found is not None
-    assert found.state is ProposalState.PROPOSED
+    assert proposal.state is ProposalState.PROPOSED
 
 
 def test_undecided_proposals_take_bounded_room_and_decided_ones_stay(layouts: Layouts) -> None:
@@ -290,25 +283,24 @@ def test_undecided_proposals_take_bounded_room_and_decided_ones_stay(layouts: La
 
 def test_a_team_may_name_so_many_features_and_no_more(engine: Engine) -> None:
     layouts = Layouts(engine, features=3)
-    got = [layouts.propose(LayoutScope("team_1", f"f{n}"), "d1", "[]", NOW) for n in range(5)]
+    proposals = [layouts.propose(LayoutScope("team_1", f"f{n}"), "d1", "[]", NOW) for n in range(5)]
 
-    assert [each is not None for each in got] == [True, True, True, False, False]
+    assert [proposal is not None for proposal in proposals] == [True, True, True, False, False]
     assert layouts.propose(LayoutScope("team_1", "f0"), "d2", "[]", NOW) is not None
     assert layouts.propose(LayoutScope("team_2", "f4"), "d1", "[]", NOW) is not None
 
 
 def test_processes_that_propose_the_same_at_once_make_one_version(url: str, engine: Engine) -> None:
-    def propose(n: int) -> int:
+    def propose_at_once(n: int) -> int:
         own = open_database(url)
-        got = Layouts(own).propose(PLACE, f"d{n % 2}", "[]", NOW)
+        proposal = propose(Layouts(own), f"d{n % 2}")
         own.dispose()
-        assert got is not None
-        return got.version
+        return proposal.version
 
     with ThreadPoolExecutor(6) as threads:
-        got = list(threads.map(propose, range(6)))
+        versions = list(threads.map(propose_at_once, range(6)))
 
-    assert sorted(set(got)) == [1, 2]
+    assert sorted(set(versions)) == [1, 2]
     assert len(Layouts(engine).proposals(PLACE)) == 2
 
 
@@ -356,19 +348,21 @@ def savings(engine: Engine) -> Savings:
 
 
 def suspend(savings: Savings, layouts: Layouts, now: float) -> list[Suspension]:
-    at, found = START + (COMPARED_DAYS - 1) * DAY, tuple(savings.compare(START))
-    measured = ArmMeasurement(at=at, took=1.0, comparisons=found)
+    moment, comparisons = START + (COMPARED_DAYS - 1) * DAY, tuple(savings.compare(START))
+    measured = ArmMeasurement(at=moment, took=1.0, comparisons=comparisons)
     return suspend_harmful(savings, layouts, measured, now)
 
 
 def test_a_feature_that_planning_harms_is_suspended_once_and_others_are_left(
     savings: Savings, layouts: Layouts
 ) -> None:
-    (found,) = suspend(savings, layouts, JUDGED_AT)
+    (suspension,) = suspend(savings, layouts, JUDGED_AT)
     again = suspend(savings, layouts, JUDGED_AT + 60)
-    assert found == Suspension(HARMED, "a token costs 100.0% more than where nothing is planned")
+    assert suspension == Suspension(
+        HARMED, "a token costs 100.0% more than where nothing is planned"
+    )
     assert again == []
-    assert layouts.standings().of(HARMED).suspended == found.reason
+    assert layouts.standings().of(HARMED).suspended == suspension.reason
     assert layouts.standings().of(LayoutScope("team_0", "support", "claude")).is_off
     assert not layouts.standings().of(WELL).is_off
 

@@ -36,24 +36,24 @@ def change(
 
 def test_counts_of_several_gateways_add_up(accounts):
     accounts.add([change(-500)], NOW)
-    (found,) = accounts.add([change(800)], NOW + 1)
+    (account,) = accounts.add([change(800)], NOW + 1)
 
-    assert (found.balance, found.direct, found.calls) == (300, 2_000, 2)
-    assert (found.staked, found.earned) == (500, 800)
-    assert accounts.updated_since(NOW, 10) == [found]
+    assert (account.balance, account.direct, account.calls) == (300, 2_000, 2)
+    assert (account.staked, account.earned) == (500, 800)
+    assert accounts.updated_since(NOW, 10) == [account]
 
 
 def test_a_feature_that_lost_more_than_a_dollar_in_nanos_is_kept_whole(accounts):
-    (found,) = accounts.add([change(-(10**13))], NOW)
+    (account,) = accounts.add([change(-(10**13))], NOW)
 
-    assert found.balance == -(10**13)
+    assert account.balance == -(10**13)
 
 
 def test_balances_of_places_fade_before_new_ones_are_added(accounts):
     accounts.add([change(place=1_000)], NOW)
-    (found,) = accounts.add([change(decay=0.5, place=10)], NOW)
+    (account,) = accounts.add([change(decay=0.5, place=10)], NOW)
 
-    assert found.places == (510, 0, 0, 0, -510)
+    assert account.places == (510, 0, 0, 0, -510)
 
 
 def test_gateways_that_count_at_once_lose_nothing_of_each_other(accounts):
@@ -61,14 +61,14 @@ def test_gateways_that_count_at_once_lose_nothing_of_each_other(accounts):
         for _ in range(40):
             threads.submit(accounts.add, [change(1), change(1, scope=LayoutScope("b", "x"))], NOW)
 
-    assert [each.balance for each in accounts.updated_since(NOW, 10)] == [40, 40]
+    assert [account.balance for account in accounts.updated_since(NOW, 10)] == [40, 40]
 
 
 def test_only_accounts_that_were_counted_since_are_read_the_latest_first(accounts):
-    for at, name in enumerate("abc"):
-        accounts.add([change(scope=LayoutScope("team", name))], NOW + at)
+    for seconds, name in enumerate("abc"):
+        accounts.add([change(scope=LayoutScope("team", name))], NOW + seconds)
 
-    names = [each.scope.feature for each in accounts.updated_since(NOW + 1, 10)]
+    names = [account.scope.feature for account in accounts.updated_since(NOW + 1, 10)]
     assert names == ["c", "b"]
     assert len(accounts.updated_since(NOW, 1)) == 1
 
@@ -79,7 +79,7 @@ def test_a_loss_is_half_after_a_day_however_many_gateways_see_to_it(accounts):
         for _ in range(3):
             accounts.halve_losses(NOW + hour * HALVING_INTERVAL_S)
 
-    balances = {each.scope.team: each.balance for each in accounts.updated_since(NOW, 10)}
+    balances = {account.scope.team: account.balance for account in accounts.updated_since(NOW, 10)}
     assert balances["team"] == pytest.approx(-500_000, rel=0.01)
     assert balances["b"] == 1_000_000
 
@@ -88,10 +88,10 @@ def test_totals_are_of_all_accounts_and_list_those_that_staked_most(accounts):
     balances = (-500, 800, -900)
     changes = [change(sum_, scope=LayoutScope("a", f"f{sum_}")) for sum_ in balances]
     accounts.add(changes, NOW)
-    found = accounts.totals(ALL_CALLS, 2)
+    totals = accounts.totals(ALL_CALLS, 2)
 
-    assert (found.staked, found.earned, found.lost, found.accounts) == (1_400, 800, 1_400, 3)
-    assert [each.scope.feature for each in found.largest] == ["f-900", "f-500"]
+    assert (totals.staked, totals.earned, totals.lost, totals.accounts) == (1_400, 800, 1_400, 3)
+    assert [account.scope.feature for account in totals.largest] == ["f-900", "f-500"]
 
 
 def test_totals_are_of_the_teams_and_features_asked_for(accounts):
@@ -99,7 +99,7 @@ def test_totals_are_of_the_teams_and_features_asked_for(accounts):
     accounts.add([change(-1, scope=scope) for scope in scopes], NOW)
     own = SpendFilter(teams=frozenset("a"), values={"feature": frozenset("x")})
 
-    assert [each.scope for each in accounts.totals(own, 9).largest] == [LayoutScope("a", "x")]
+    assert [account.scope for account in accounts.totals(own, 9).largest] == [LayoutScope("a", "x")]
     assert accounts.totals(own, 9).staked == 1
     assert accounts.totals(SpendFilter(teams=frozenset()), 9).accounts == 0
 
@@ -109,7 +109,7 @@ def test_accounts_that_nobody_counts_for_are_deleted(accounts):
     accounts.add([change(scope=LayoutScope("b", "x"))], NOW + 100)
     accounts.delete_unused(NOW + 50)
 
-    assert [each.scope.team for each in accounts.updated_since(NOW, 10)] == ["b"]
+    assert [account.scope.team for account in accounts.updated_since(NOW, 10)] == ["b"]
 
 
 def test_a_clock_that_ran_ahead_does_not_keep_losses_from_fading(accounts):
@@ -117,8 +117,8 @@ def test_a_clock_that_ran_ahead_does_not_keep_losses_from_fading(accounts):
     accounts.halve_losses(NOW + 400 * 86_400.0)
     accounts.halve_losses(NOW + 10.0)
 
-    (found,) = accounts.updated_since(NOW, 10)
-    assert found.balance == pytest.approx(-1_000_000 * 0.9715**2, rel=0.001)
+    (account,) = accounts.updated_since(NOW, 10)
+    assert account.balance == pytest.approx(-1_000_000 * 0.9715**2, rel=0.001)
 
 
 DAY = int(NOW // 86_400.0)
@@ -160,7 +160,7 @@ def test_gateways_that_borrow_at_once_stay_within_the_limit(accounts):
     with ThreadPoolExecutor(4) as threads:
         lent = [threads.submit(accounts.lend, [loan(7)], 100, NOW) for _ in range(40)]
 
-    assert sum(each.result()[0] for each in lent) == 100
+    assert sum(future.result()[0] for future in lent) == 100
     assert accounts.lent_since(NOW, DAY) == {"team": 100}
 
 

@@ -75,10 +75,10 @@ def test_processes_that_race_agree(url: str, engine: Engine) -> None:
 
         return work
 
-    got = at_once(url, [takes, brings("a"), takes, brings("b"), takes, brings("c")])
+    claims = at_once(url, [takes, brings("a"), takes, brings("b"), takes, brings("c")])
 
-    assert len(set(got)) == 1
-    assert Notes(engine).claim(PART, HERE, NOW) == got[0]
+    assert len(set(claims)) == 1
+    assert Notes(engine).claim(PART, HERE, NOW) == claims[0]
 
 
 def test_rows_nobody_asked_for_are_deleted_and_others_stay(notes: Notes) -> None:

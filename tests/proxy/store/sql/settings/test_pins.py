@@ -15,8 +15,8 @@ def pins(engine):
 
 
 def pin(objective: str = "chat-ttft", **fields: object) -> PinRow:
-    said = {"level": 1, "until": NOW + 3600.5, "why": "a launch", "made": NOW}
-    return PinRow(objective=objective, **{**said, **fields})  # type: ignore[arg-type]
+    values = {"level": 1, "until": NOW + 3600.5, "why": "a launch", "made": NOW}
+    return PinRow(objective=objective, **{**values, **fields})  # type: ignore[arg-type]
 
 
 def test_a_pin_is_stored_unchanged(pins):

@@ -59,15 +59,15 @@ def test_the_first_to_bring_a_plan_decides(plans: Plans) -> None:
 def test_processes_that_race_agree(url: str, engine: Engine) -> None:
     def bring(layout: int) -> Plan:
         own = open_database(url)
-        got = grow(Plans(own), Plan(layout=layout))
+        plan = grow(Plans(own), Plan(layout=layout))
         own.dispose()
-        return got
+        return plan
 
     with ThreadPoolExecutor(6) as threads:
-        got = list(threads.map(bring, range(1, 7)))
+        plans_kept = list(threads.map(bring, range(1, 7)))
 
-    assert len({plan.layout for plan in got}) == 1
-    assert Plans(engine).find(ID, NOW) == got[0]
+    assert len({plan.layout for plan in plans_kept}) == 1
+    assert Plans(engine).find(ID, NOW) == plans_kept[0]
 
 
 def test_a_plan_grows_by_what_it_lacks_and_changes_in_nothing(plans: Plans) -> None:
@@ -113,34 +113,34 @@ def test_processes_that_grow_many_plans_at_once_lose_nothing(url: str, engine: E
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(add, range(4)))
-    found = [Plans(engine).find(name, NOW) for name in names]
+    plans_found = [Plans(engine).find(name, NOW) for name in names]
 
-    assert [sorted(plan.tools) for plan in found if plan] == [["t0", "t1", "t2", "t3"]] * 20
+    assert [sorted(plan.tools) for plan in plans_found if plan] == [["t0", "t1", "t2", "t3"]] * 20
 
 
 def test_a_conversation_that_was_met_midway_stays_so(plans: Plans) -> None:
     grow(plans, Plan(joined=True))
     grow(plans, A_PLAN)
-    found = plans.find(ID, NOW)
+    plan = plans.find(ID, NOW)
 
-    assert found is not None
-    assert (found.joined, found.layout) == (True, 0)
+    assert plan is not None
+    assert (plan.joined, plan.layout) == (True, 0)
 
 
 def test_processes_that_grow_a_plan_at_once_lose_nothing(url: str, engine: Engine) -> None:
     def add(tool: int) -> Plan:
         own = open_database(url)
-        got = grow(Plans(own), Plan(tools=(f"t{tool}",)))
+        plan = grow(Plans(own), Plan(tools=(f"t{tool}",)))
         own.dispose()
-        return got
+        return plan
 
     with ThreadPoolExecutor(6) as threads:
-        got = list(threads.map(add, range(6)))
-    kept = Plans(engine).find(ID, NOW)
+        plans_grown = list(threads.map(add, range(6)))
+    stored = Plans(engine).find(ID, NOW)
 
-    assert kept is not None
-    assert sorted(kept.tools) == [f"t{n}" for n in range(6)]
-    assert all(plan.tools == kept.tools[: len(plan.tools)] for plan in got)
+    assert stored is not None
+    assert sorted(stored.tools) == [f"t{n}" for n in range(6)]
+    assert all(plan.tools == stored.tools[: len(plan.tools)] for plan in plans_grown)
 
 
 def test_a_flood_of_tools_and_caches_takes_bounded_room(plans: Plans) -> None:
@@ -148,9 +148,9 @@ def test_a_flood_of_tools_and_caches_takes_bounded_room(plans: Plans) -> None:
         tools=tuple(f"t{n}" for n in range(5000)),
         policies={f"regime/{n}": BreakpointPolicy() for n in range(500)},
     )
-    for kept in (grow(plans, flood), grow(plans, flood)):
-        assert kept.tools == flood.tools[:1024]
-        assert list(kept.policies) == list(flood.policies)[:64]
+    for plan in (grow(plans, flood), grow(plans, flood)):
+        assert plan.tools == flood.tools[:1024]
+        assert list(plan.policies) == list(flood.policies)[:64]
 
 
 def test_plans_nobody_asked_for_are_deleted_and_others_stay(plans: Plans) -> None:

@@ -108,11 +108,13 @@ def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
     assert board.trouble is None
     assert board.current.of(PLACE).is_off
     assert board.current.of(PLACE).suspended == UNKNOWN_MODE
-    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert told[0].startswith("The mode of feature 'support' of team team_1 cannot be read: ")
-    assert told[0].endswith("thriftgate layout mode team_1 support observe")
-    assert told[1].startswith("Layout 1 of feature 'support' of team team_1 on gpt moves no text")
-    assert told[1].endswith("thriftgate layout rollback team_1 support --family gpt")
+    messages = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert messages[0].startswith("The mode of feature 'support' of team team_1 cannot be read: ")
+    assert messages[0].endswith("thriftgate layout mode team_1 support observe")
+    assert messages[1].startswith(
+        "Layout 1 of feature 'support' of team team_1 on gpt moves no text"
+    )
+    assert messages[1].endswith("thriftgate layout rollback team_1 support --family gpt")
     layouts.switch(PLACE, PlanningMode.OBSERVE, "ann", NOW)
     assert not layouts.standings().of(PLACE).is_off
 

@@ -30,9 +30,9 @@ def test_a_budget_is_kept_as_it_was_set_last(budgets: StoredBudgets) -> None:
     budgets.set(a_budget(limit=7), "bob", NOW + 1)
     budgets.set(a_budget("all"), "ann", NOW + 2)
 
-    found = budgets.all()
-    assert [each.budget for each in found] == [a_budget("all"), a_budget(limit=7)]
-    assert (found[1].changed_by, found[1].changed_at) == ("bob", NOW + 1)
+    all_budgets = budgets.all()
+    assert [stored.budget for stored in all_budgets] == [a_budget("all"), a_budget(limit=7)]
+    assert (all_budgets[1].changed_by, all_budgets[1].changed_at) == ("bob", NOW + 1)
 
 
 def test_a_budget_that_was_removed_is_gone(budgets: StoredBudgets) -> None:
@@ -51,7 +51,7 @@ def test_each_change_is_in_the_audit_log_with_values_before_and_after(
     budgets.remove("day", "cy", NOW + 2, "team_1")
 
     changes = list(reversed(AuditLog(engine).entries(9)))
-    assert [(each.who, each.action, each.team) for each in changes] == [
+    assert [(change.who, change.action, change.team) for change in changes] == [
         ("ann", "create budget", "team_1"),
         ("bob", "change budget", "team_1"),
         ("cy", "remove budget", "team_1"),

@@ -94,10 +94,10 @@ def test_a_page_looks_at_so_many_calls_and_goes_on_from_there(sqlite_engine: Eng
     rare = a_call(0, feature="rare")
     others = (a_call(n, feature="x") for n in range(1, _CALLS_PER_STEP * _MAX_STEPS + 10))
     inserter(sqlite_engine)([rare, *others])
-    wanted = SpendFilter(values={"feature": frozenset({"rare"})})
+    only = SpendFilter(values={"feature": frozenset({"rare"})})
     readers = Readers(sqlite_engine)
-    first = calls_view(readers, search(only=wanted))
-    second = calls_view(readers, search(only=wanted, after=first.next or ""))
+    first = calls_view(readers, search(only=only))
+    second = calls_view(readers, search(only=only, after=first.next or ""))
 
     assert (first.calls, first.searched_from) == ([], START + 10)
     assert (call_ids(second), second.next) == ([rare.call_id], None)

@@ -31,10 +31,10 @@ def question(engine: Engine, *, measured: bool) -> ReportQuestion:
 def test_a_packed_report_is_the_report_as_it_was_read(store: Store) -> None:
     engine = store._engine
     book(engine, [a_receipt(n, list_nanos=100, cost_nanos=80) for n in range(3)], 0.5)
-    asked = question(engine, measured=True)
-    report = read_cost_report(Readers(engine), asked)
+    report_question = question(engine, measured=True)
+    report = read_cost_report(Readers(engine), report_question)
 
-    assert unpack_cost_report(pack_cost_report(Readers(engine), asked)) == report
+    assert unpack_cost_report(pack_cost_report(Readers(engine), report_question)) == report
     assert report.read_at == NOW
     assert report.report.total.cost_nanos == 240
     assert report.report.savings is not None

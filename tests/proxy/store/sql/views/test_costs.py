@@ -87,12 +87,12 @@ def bucket_costs(engine: Engine, part: Part, **how: Any) -> dict[tuple[Any, ...]
 
 
 def expected_sums(value_of, only=lambda _: True) -> dict[tuple[int, str], int]:
-    found: dict[tuple[int, str], int] = defaultdict(int)
-    for each in CALLS:
-        inside = [n for n, edge in enumerate(BUCKETS.starts) if each.started >= edge]
-        if inside and each.started < BUCKETS.edges[-1] and only(each):
-            found[inside[-1], value_of(each)] += each.cost_nanos or 0
-    return found
+    costs: dict[tuple[int, str], int] = defaultdict(int)
+    for receipt in CALLS:
+        inside = [n for n, edge in enumerate(BUCKETS.starts) if receipt.started >= edge]
+        if inside and receipt.started < BUCKETS.edges[-1] and only(receipt):
+            costs[inside[-1], value_of(receipt)] += receipt.cost_nanos or 0
+    return costs
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def both_arms(engine: Engine, *, treated: int, control: int, size: int = 60) -> 
     )  # fmt: skip
 
 
-def planning(found: SavingsHeadline) -> int:
-    return -next(step.nanos for step in found.steps if step.name == "planning")
+def planning(view: SavingsHeadline) -> int:
+    return -next(step.nanos for step in view.steps if step.name == "planning")
 
 
 def test_an_estimate_counts_until_the_control_arm_has_measured(engine: Engine) -> None:
@@ -79,20 +79,20 @@ def test_an_estimate_counts_until_the_control_arm_has_measured(engine: Engine) -
 
 def test_an_early_measurement_neither_counts_nor_refutes(engine: Engine) -> None:
     both_arms(engine, treated=4_000, control=1_000, size=40)
-    found = headline(engine, measured=True)
+    view = headline(engine, measured=True)
 
-    assert planning(found) == 40 * 10_000
-    assert (found.saved_low_nanos, found.uncounted) == (found.saved_nanos, [])
+    assert planning(view) == 40 * 10_000
+    assert (view.saved_low_nanos, view.uncounted) == (view.saved_nanos, [])
 
 
 def test_planning_that_the_control_arm_refutes_counts_nothing_and_is_named(
     engine: Engine,
 ) -> None:
     both_arms(engine, treated=4_000, control=1_000)
-    found = headline(engine, measured=True)
-    (named,) = found.uncounted
+    view = headline(engine, measured=True)
+    (named,) = view.uncounted
 
-    assert planning(found) == found.saved_nanos == 0
+    assert planning(view) == view.saved_nanos == 0
     assert (named.team, named.feature, named.part, named.nanos) == ("a", "x", "planning", 600_000)
     assert named.why.startswith("the control arm refuted it: a token costs")
 
@@ -106,19 +106,19 @@ def test_a_family_that_is_suspended_counts_nothing_and_others_do(engine: Engine)
         ],
     )
     Layouts(engine).suspend(LayoutScope("a", "x", "gpt"), "it is dearer", NOW)
-    found = headline(engine)
+    view = headline(engine)
 
-    assert planning(found) == 7
-    assert [each.nanos for each in found.uncounted] == [30]
+    assert planning(view) == 7
+    assert [saving.nanos for saving in view.uncounted] == [30]
 
 
 def test_the_extra_cost_of_a_suspended_feature_counts(engine: Engine) -> None:
     book(engine, [a_call(1, planning_nanos=-30)])
     Layouts(engine).suspend(LayoutScope("a", "x"), "it is dearer", NOW)
-    found = headline(engine)
+    view = headline(engine)
 
-    assert found.saved_nanos == -30
-    assert found.uncounted == []
+    assert view.saved_nanos == -30
+    assert view.uncounted == []
 
 
 def test_a_feature_that_is_said_to_have_saved_nothing_is_not_named(engine: Engine) -> None:
@@ -141,10 +141,10 @@ def test_compaction_that_was_stepped_back_counts_nothing_and_its_notes_do(
     )
     assert headline(engine).saved_nanos == 65
     Compactions(engine).step_back(("a", "x"), CompactionMode.OFF, "it lost values", NOW)
-    found = headline(engine)
+    view = headline(engine)
 
-    assert found.saved_nanos == -5
-    assert [(each.part, each.nanos, each.why) for each in found.uncounted] == [
+    assert view.saved_nanos == -5
+    assert [(saving.part, saving.nanos, saving.why) for saving in view.uncounted] == [
         ("compaction", 70, "compaction was stepped back: it lost values")
     ]
 

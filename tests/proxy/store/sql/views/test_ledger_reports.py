@@ -27,14 +27,14 @@ def reports(engine: Engine) -> LedgerReports:
 
 
 def test_a_months_cost_by_team_is_that_of_its_calls(reports: Reports) -> None:
-    wanted: dict[str, int] = defaultdict(int)
+    expected: dict[str, int] = defaultdict(int)
     start, end = MONTH.bounds
-    for each in RECEIPTS:
-        if start <= each.started < end and each.cost_nanos is not None:
-            wanted[each.team] += each.cost_nanos
+    for receipt in RECEIPTS:
+        if start <= receipt.started < end and receipt.cost_nanos is not None:
+            expected[receipt.team] += receipt.cost_nanos
 
-    assert {row.team: row.cost_nanos for row in reports.spend(MONTH)} == wanted
-    assert len(wanted) == 2
+    assert {row.team: row.cost_nanos for row in reports.spend(MONTH)} == expected
+    assert len(expected) == 2
 
 
 def test_days_add_up_to_their_month(reports: Reports) -> None:
@@ -133,11 +133,11 @@ def test_a_teams_features_are_those_its_calls_named(engine: Engine) -> None:
     inserter(engine)(
         [a_receipt(n, team=team, feature=feature) for n, (team, feature) in enumerate(places)]
     )
-    found = LedgerReports(engine)
+    reports = LedgerReports(engine)
 
-    assert found.features("a") == ["", "search"]
-    assert found.features("b") == ["chat"]
-    assert found.features("c") == []
+    assert reports.features("a") == ["", "search"]
+    assert reports.features("b") == ["chat"]
+    assert reports.features("c") == []
 
 
 def test_keys_and_users_have_rows_of_their_own_and_add_up(engine: Engine) -> None:
@@ -175,8 +175,8 @@ def test_a_report_by_user_leaves_out_what_was_before_and_after(engine: Engine) -
     make, (start, end) = call_ids(), MONTH.bounds
     inserter(engine)(
         [
-            a_receipt(n, call_id=make(at), started=at, team="t", user="u")
-            for n, at in enumerate((start - 1.0, float(start), end - 1.0, float(end)))
+            a_receipt(n, call_id=make(started), started=started, team="t", user="u")
+            for n, started in enumerate((start - 1.0, float(start), end - 1.0, float(end)))
         ]
     )
 
@@ -253,8 +253,8 @@ def test_percentiles_are_of_calls_that_went_to_an_upstream(engine: Engine) -> No
     inserter(engine)([*timed, refused, before])
     reports = LedgerReports(engine)
 
-    found = Times(Percentiles(0.5, 0.95, 0.99), Percentiles(5.0, 9.5, 9.9), 100)
-    assert reports.times(MONTH, ()) == {(): found}
-    assert reports.times(MONTH, ("model", "team")) == {(): found, ("t", "fast"): found}
+    times = Times(Percentiles(0.5, 0.95, 0.99), Percentiles(5.0, 9.5, 9.9), 100)
+    assert reports.times(MONTH, ()) == {(): times}
+    assert reports.times(MONTH, ("model", "team")) == {(): times, ("t", "fast"): times}
     empty = ReportPeriod(first=date(2020, 1, 1), end=date(2020, 2, 1), zone="UTC")
     assert reports.times(empty) == {}

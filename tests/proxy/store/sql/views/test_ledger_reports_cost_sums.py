@@ -39,7 +39,7 @@ NAMES = st.sampled_from(["", "a", "=1+1"])
 def receipts(draw: st.DrawFn, period: ReportPeriod) -> list[Receipt]:
     """Receipts in a period and up to a day beside it, some of unknown price."""
     start, end = period.bounds
-    found = []
+    drawn = []
     for n in range(draw(st.integers(1, 25))):
         started = draw(st.integers(start - 86_400, end + 86_400)) + draw(
             st.sampled_from([0.0, 0.5, 0.999])
@@ -63,37 +63,38 @@ def receipts(draw: st.DrawFn, period: ReportPeriod) -> list[Receipt]:
             "cost_nanos": None if cost is None else draw(st.integers(0, cost)),
             "usage": draw(st.none() | st.builds(Usage, input=st.integers(0, 99))),
         }
-        found.append(a_receipt(n, **fields))
-    return found
+        drawn.append(a_receipt(n, **fields))
+    return drawn
 
 
-def plain_sums(period: ReportPeriod, found: Sequence[Receipt]) -> CostSums:
+def plain_sums(period: ReportPeriod, every: Sequence[Receipt]) -> CostSums:
     """The sums over receipts of a period, by plain arithmetic."""
     start, end = period.bounds
-    inside = [each for each in found if start <= each.started < end]
-    finals = [each for each in inside if each.final]
+    inside = [receipt for receipt in every if start <= receipt.started < end]
+    finals = [receipt for receipt in inside if receipt.final]
     failed = {Outcome.REFUSED, Outcome.FAILED, Outcome.BROKEN}
     return CostSums(
         calls=len(finals),
         attempts=len(inside),
-        errors=sum(each.outcome in failed for each in finals),
-        estimated=sum(each.estimated for each in inside),
+        errors=sum(receipt.outcome in failed for receipt in finals),
+        estimated=sum(receipt.estimated for receipt in inside),
         unpriced=sum(
-            each.cost_nanos is None and (each.usage is not None or each.outcome is Outcome.ANSWERED)
-            for each in inside
+            receipt.cost_nanos is None
+            and (receipt.usage is not None or receipt.outcome is Outcome.ANSWERED)
+            for receipt in inside
         ),
-        priced_list_nanos=sum(each.list_nanos or 0 for each in inside),
-        priced_nanos=sum(each.cost_nanos or 0 for each in inside),
-        usage=Usage(input=sum(each.usage.input for each in inside if each.usage)),
+        priced_list_nanos=sum(receipt.list_nanos or 0 for receipt in inside),
+        priced_nanos=sum(receipt.cost_nanos or 0 for receipt in inside),
+        usage=Usage(input=sum(receipt.usage.input for receipt in inside if receipt.usage)),
     )
 
 
-def reports_of(engine: Engine, found: Sequence[Receipt]) -> LedgerReports:
+def reports_of(engine: Engine, every: Sequence[Receipt]) -> LedgerReports:
     """Reports over these receipts and no others."""
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("DELETE FROM calls")
         connection.exec_driver_sql("DELETE FROM rollups")
-    assert inserter(engine)(found) is None
+    assert inserter(engine)(every) is None
     return LedgerReports(engine)
 
 
@@ -113,12 +114,12 @@ def test_every_grouping_adds_up_to_the_receipts(
     *,
     is_old: bool,
 ) -> None:
-    found = data.draw(receipts(period))
-    reports = reports_of(engine, found)
+    every = data.draw(receipts(period))
+    reports = reports_of(engine, every)
     if is_old:
         forget_receipts(engine)
     report = cost_report(reports, period, by, PROVIDERS)
-    sums = plain_sums(period, found)
+    sums = plain_sums(period, every)
     document = cost_document(report, {})
 
     assert report.total == sums
@@ -146,10 +147,13 @@ def test_days_add_up_to_their_months_in_every_zone(
 
 def test_a_day_is_the_one_that_the_call_had_there(sqlite_engine: Engine) -> None:
     period = ReportPeriod(first=date(2026, 3, 28), end=date(2026, 3, 31), zone="Europe/Berlin")
-    at = [datetime(2026, 3, 28, 23, 0, tzinfo=UTC), datetime(2026, 3, 29, 21, 59, tzinfo=UTC),
+    moments = [datetime(2026, 3, 28, 23, 0, tzinfo=UTC), datetime(2026, 3, 29, 21, 59, tzinfo=UTC),
           datetime(2026, 3, 29, 22, 0, tzinfo=UTC)]  # fmt: skip
-    found = [a_receipt(n, started=each.timestamp(), cost_nanos=10**n) for n, each in enumerate(at)]
-    report = cost_report(reports_of(sqlite_engine, found), period, ("day",))
+    every = [
+        a_receipt(n, started=moment.timestamp(), cost_nanos=10**n)
+        for n, moment in enumerate(moments)
+    ]
+    report = cost_report(reports_of(sqlite_engine, every), period, ("day",))
 
     assert [(row.values, row.sums.cost_nanos) for row in report.rows] == [
         (("2026-03-29",), 11),
@@ -158,10 +162,10 @@ def test_a_day_is_the_one_that_the_call_had_there(sqlite_engine: Engine) -> None
 
 
 def test_users_beyond_the_dearest_are_others_and_lose_no_cost(sqlite_engine: Engine) -> None:
-    found = [a_receipt(n, user=f"user{n:05}", cost_nanos=n) for n in range(MAX_USERS + 30)]
-    start = datetime.fromtimestamp(found[0].started, UTC).date()
+    every = [a_receipt(n, user=f"user{n:05}", cost_nanos=n) for n in range(MAX_USERS + 30)]
+    start = datetime.fromtimestamp(every[0].started, UTC).date()
     period = ReportPeriod(first=start, end=date.fromordinal(start.toordinal() + 1), zone="UTC")
-    report = cost_report(reports_of(sqlite_engine, found), period, ("user",))
+    report = cost_report(reports_of(sqlite_engine, every), period, ("user",))
 
     assert len(report.rows) == MAX_USERS + 1
     assert report.rows[0].values == ("(others)",)
@@ -170,10 +174,10 @@ def test_users_beyond_the_dearest_are_others_and_lose_no_cost(sqlite_engine: Eng
 
 
 def test_upstreams_of_one_provider_share_a_row(sqlite_engine: Engine) -> None:
-    found = [a_receipt(n, upstream=name, cost_nanos=1) for n, name in enumerate(["eu", "us", "x"])]
-    start = datetime.fromtimestamp(found[0].started, UTC).date()
+    every = [a_receipt(n, upstream=name, cost_nanos=1) for n, name in enumerate(["eu", "us", "x"])]
+    start = datetime.fromtimestamp(every[0].started, UTC).date()
     period = ReportPeriod(first=start, end=date.fromordinal(start.toordinal() + 1), zone="UTC")
-    report = cost_report(reports_of(sqlite_engine, found), period, ("provider",), PROVIDERS)
+    report = cost_report(reports_of(sqlite_engine, every), period, ("provider",), PROVIDERS)
 
     assert [(row.values, row.sums.cost_nanos) for row in report.rows] == [
         (("acme",), 2),

@@ -169,11 +169,11 @@ def pid_of(process: ReaderProcess) -> int:
 def test_answers_are_those_of_this_process_at_the_lowest_priority(
     process: ReaderProcess, here: HereReads
 ) -> None:
-    told = [process.read(question, *args) for question, args in QUESTIONS]
+    answers = [process.read(question, *args) for question, args in QUESTIONS]
 
     assert here.count == 0
     assert psutil.Process(process.pid).nice() == 19
-    assert told == [here.read(question, *args) for question, args in QUESTIONS]
+    assert answers == [here.read(question, *args) for question, args in QUESTIONS]
 
 
 def test_no_process_runs_before_the_first_question(process: ReaderProcess, here: HereReads) -> None:
@@ -196,11 +196,11 @@ def test_a_question_that_comes_while_the_process_starts_is_answered_here(
     process = ReaderProcess(url, here, start_timeout_s=0.0)
     process.start()
     os.kill(pid_of(process), signal.SIGSTOP)
-    told = [ask(process) for _ in range(10)]
+    answers = [ask(process) for _ in range(10)]
     hung = pid_of(process)
-    told.append(ask(process))
+    answers.append(ask(process))
 
-    assert (len(told), here.count) == (11, 11)
+    assert (len(answers), here.count) == (11, 11)
     assert process.pid not in {None, hung}
     process.close()
 
@@ -229,14 +229,14 @@ def test_a_process_that_hangs_holds_no_other_question_up_and_is_replaced(
         while not waiting.running():
             time.sleep(0.01)
         time.sleep(0.1)
-        told = ask(process)
+        answer = ask(process)
 
         assert (here.count, waiting.done()) == (1, False)
         with pytest.raises(TimeoutError):
             waiting.result(30)
     assert process.pid not in {None, hung}
     assert not psutil.pid_exists(hung)
-    assert ask(process) == told
+    assert ask(process) == answer
     process.close()
 
 
@@ -345,9 +345,9 @@ def test_a_process_apart_ends_with_the_one_that_asked(url: str) -> None:
         f"asyncio.run(read_apart(({url!r}, PlanningMode.AUTO), 600.0, sleep_long, 600.0))\n"
     )
     with subprocess.Popen([sys.executable, "-c", script]) as parent:  # noqa: S603 - our own script
-        while not (found := psutil.Process(parent.pid).children()):
+        while not (children := psutil.Process(parent.pid).children()):
             time.sleep(0.01)
         parent.kill()
         parent.wait()
-    found[0].wait(60)
-    assert not found[0].is_running()
+    children[0].wait(60)
+    assert not children[0].is_running()

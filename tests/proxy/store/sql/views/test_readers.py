@@ -39,7 +39,7 @@ def test_names_of_teams_are_read_by_their_ids(engine: Engine) -> None:
 def test_a_large_value_is_pickled_once_however_often_it_is_sent() -> None:
     value = Counted()
     sent = PickledOnce(value)
-    found = [pickle.loads(pickle.dumps(sent)) for _ in range(3)]  # noqa: S301 - our own bytes
+    copies = [pickle.loads(pickle.dumps(sent)) for _ in range(3)]  # noqa: S301 - our own bytes
 
-    assert [each.value for each in found] == [0, 0, 0]
+    assert [copy.value for copy in copies] == [0, 0, 0]
     assert value.count == 1

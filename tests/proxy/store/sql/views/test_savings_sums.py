@@ -50,7 +50,9 @@ def test_places_are_summed_apart_and_only_of_teams_that_may_be_seen(ledger: Engi
 
     assert {place[:2] for place in every} == {("a", "x"), ("b", "y")}
     assert mine == {place: one for place, one in every.items() if place[0] == "a"}
-    assert sorted((each.planning_nanos, each.planned_cost_nanos) for each in mine.values()) == [
+    assert sorted(
+        (saving.planning_nanos, saving.planned_cost_nanos) for saving in mine.values()
+    ) == [
         (0, 0),
         (5, 9),
     ]
@@ -90,7 +92,7 @@ def test_a_lost_attempt_of_the_model_asked_for_costs_extra(engine: Engine) -> No
     lost = {"outcome": Outcome.FAILED, "final": False, "attempt": 0, "list_nanos": 7}
     answered = {"attempt": 1, "list_nanos": 9}
     same = {"team": "a", "feature": "x", "model": "small", "route": "lab/small"}
-    book(engine, [a_receipt(1, **(same | each)) for each in (lost, answered)], 0.5)
+    book(engine, [a_receipt(1, **(same | attempt)) for attempt in (lost, answered)], 0.5)
     (place,) = sums(engine)[0].values()
 
     assert (place.routing_nanos, place.list_nanos) == (-7, 16)
