@@ -14,7 +14,6 @@ Counters that stall are waited for where a budget is closed; emptied ones refuse
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
@@ -48,6 +47,7 @@ from proxy.services.budgets.cost_bounds.reservation_requests import (
     with_upper_bounds,
 )
 from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
+from proxy.services.budgets.counter_views import CounterViews
 from proxy.services.budgets.refusals import (
     budget_refusal,
     counters_unavailable,
@@ -58,8 +58,6 @@ from proxy.services.budgets.refusals import (
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
 from proxy.store.sql.ledger.spendings import ended_at
-from slo.alert import Alert
-from slo.alerting import ThresholdWatch
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.budgets.reservation_sizing import CounterView, UsageBounds
 from slo.budgets.reservations import (
@@ -75,10 +73,6 @@ _log = logging.getLogger("thriftgate.budgets")
 _EXTEND_INTERVAL_S: Final = 10.0
 #: Seconds for which counters that were lost are not asked again.
 _OUTAGE_PAUSE_S: Final = 1.0
-#: Counters whose levels are remembered.
-_MAX_COUNTER_VIEWS: Final = 20_000
-#: Seconds for which what was held then says what is held now.
-_VIEW_FRESH_S: Final = 3.0
 _REQUESTS: Final = frozenset({BudgetUnit.REQUESTS})
 #: Most tries of a reservation, each with what the refusal before it said.
 _MAX_ROUNDS: Final = 4
@@ -105,20 +99,6 @@ class _Open(msgspec.Struct):
     is_uncertain: bool = False
 
 
-class _CounterView(msgspec.Struct, frozen=True):
-    """The last reported state of a counter, and when it was reported."""
-
-    level: CounterLevel
-    running: int
-    at: float
-
-    def estimate(self, now: float) -> CounterView:
-        """Estimates the counter's state now; of an old report only what was spent still holds."""
-        if now - self.at > _VIEW_FRESH_S:
-            return CounterView(spent=self.level.spent)
-        return CounterView(spent=self.level.spent, held=self.level.held, running=self.running)
-
-
 class Admission:
     """Holds and settles for the calls of one process."""
 
@@ -139,10 +119,8 @@ class Admission:
         self._settlement = BackgroundSettlement(lambda: self.counters, tasks, now)
         self._stalls = CounterStalls(lambda: self.counters.condition(now()), tasks)
         self._now = now
-        self.say: Callable[[Alert], object] | None = None
-        self._thresholds = ThresholdWatch()
+        self.views = CounterViews()
         self._open: dict[tuple[str, int], _Open] = {}
-        self._heard: OrderedDict[str, _CounterView] = OrderedDict()
         self._lost_until = float("-inf")
         self._local: LocalQuota | None = None
 
@@ -319,11 +297,11 @@ class Admission:
             if not isinstance(answer, ReservationRefused):
                 return None if answer is None else self._granted_levels(opened, claims, answer, now)
             counted = opened.counted[answer.claim]
-            view = _CounterView(answer.level, answer.running, now)
-            self._remember_view(counted, view)
+            self.views.remember(counted, answer.level, answer.running, now)
             again = self._claim(counted, opened, now)
             if not rest or not is_worth_asking(again, answer):
-                cheapest = self._cheapest(opened, counted, view.estimate(now))
+                view = self.views.estimate(counted.counter, now)
+                cheapest = self._cheapest(opened, counted, view)
                 sure = opened.bounds[counted.budget.unit].sure
                 field = ""
                 if sure < counted.budget.limit:
@@ -332,9 +310,8 @@ class Admission:
         raise AssertionError  # the last round returns or raises
 
     def _claim(self, counted: CountedBudget, opened: _Open, now: float) -> CounterClaim:
-        heard = self._heard.get(counted.counter)
-        counter = heard.estimate(now) if heard is not None else CounterView()
-        return claim(counted, opened.bounds[counted.budget.unit], counter)
+        view = self.views.estimate(counted.counter, now)
+        return claim(counted, opened.bounds[counted.budget.unit], view)
 
     def _granted_levels(
         self,
@@ -346,20 +323,8 @@ class Admission:
         for counted, level, running in zip(
             opened.counted, reservation.levels, reservation.running, strict=True
         ):
-            self._remember_view(counted, _CounterView(level, running, now))
+            self.views.remember(counted, level, running, now)
         return reservation.levels
-
-    def _remember_view(self, counted: CountedBudget, heard: _CounterView) -> None:
-        """Remember a counter's level, and report a threshold that it passed."""
-        self._heard[counted.counter] = heard
-        self._heard.move_to_end(counted.counter)
-        if len(self._heard) > _MAX_COUNTER_VIEWS:
-            self._heard.popitem(last=False)
-        alert = self._thresholds.crossed_threshold_alert(
-            counted.budget, counted.whose, counted.counter, heard.level, counted.ends, heard.at
-        )
-        if alert is not None and self.say is not None:
-            self.say(alert)
 
     def _admit_uncounted(self, opened: _Open) -> Sequence[CounterLevel]:
         """Admit a call while the counters are away or empty, if each of its budgets lets it pass.
@@ -375,8 +340,7 @@ class Admission:
             bounds = opened.bounds
             claims = []
             for counted in bounded:
-                heard = self._heard.get(counted.counter)
-                level = heard.level if heard is not None else None
+                level = self.views.last_level(counted.counter)
                 claims.append(self._local.claim(counted, bounds[counted.budget.unit], level))
             if not self._local.reserve(opened.name, claims, self._now()):
                 raise counters_unavailable()

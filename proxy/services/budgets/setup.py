@@ -104,7 +104,7 @@ class _Limits:
             tasks=around.tasks,
             now=around.now,
         )
-        self._admission.say = around.alert
+        self._admission.views.say = around.alert
         self._reconciler = Reconciler((), self._store, around.opened, around.now)
         self._is_deferred = False
         self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False

@@ -9,7 +9,6 @@ import pytest
 from proxy.calls.metering.settlement import AttemptOutcome
 from proxy.errors import CallerError
 from proxy.records.receipt import Outcome
-from proxy.services.budgets.admission import _CounterView
 from slo.budgets.budget import BudgetUnit, HoldPolicy
 from slo.budgets.reservations import CounterLevel
 from slo.usage import Usage
@@ -219,14 +218,3 @@ async def test_a_call_left_half_way_settles_at_its_receipt_but_where_the_worst_c
     likely = (receipt.cost_nanos or 0) if unit is BudgetUnit.USD else 21
     spent = worst if hold is HoldPolicy.WORST else likely
     assert await harness.level(COUNTER.replace("usd", unit)) == CounterLevel(spent, 0)
-
-
-@pytest.mark.parametrize(("age_s", "reserved"), [(3.0, 40), (3.1, 0)])
-def test_of_a_counters_report_only_its_spending_holds_after_three_seconds(
-    age_s: float, reserved: int
-):
-    view = _CounterView(level=CounterLevel(70, 40), running=2, at=1_000.0)
-
-    estimate = view.estimate(1_000.0 + age_s)
-
-    assert (estimate.spent, estimate.held) == (70, reserved)
