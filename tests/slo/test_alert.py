@@ -95,7 +95,7 @@ def test_an_alert_has_one_id_in_every_process_and_after_a_restart():
     assert len(one.id) == 32
 
 
-def test_another_threshold_window_limit_or_owner_is_another_alert():
+def test_alert_id_differs_by_threshold_window_limit_and_owner():
     later = budget_alert(MONTH, "acme", 95, 1, NOW, window.window_end(Window.MONTH, ENDS))
     raised = alert_of(budget_with(limit=MONTH.limit * 2))
     ids = {
@@ -213,7 +213,7 @@ def test_an_ended_alert_says_its_duration_cost_and_action():
     ]
 
 
-def test_an_end_before_the_beginning_is_the_beginning_and_what_was_told_stays():
+def test_alert_ends_no_earlier_than_it_began_and_keeps_its_action():
     over = resolve_alert(an_alert(cost_nanos=7), NOW - 1)
 
     assert (over.ended, over.cost_nanos, over.action) == (NOW, 7, an_alert().action)
@@ -236,7 +236,7 @@ def test_an_open_alert_says_since_when_and_what_to_do():
         (BudgetUnit.TOKENS, 1_000_000, "1,000,000 tokens"),
     ],
 )
-def test_amounts_are_said_in_full(unit, of, text):
+def test_amounts_in_alerts_are_written_in_full(unit, of, text):
     assert format_amount(unit, of) == text
 
 
@@ -244,7 +244,7 @@ def test_amounts_are_said_in_full(unit, of, text):
     ("seconds", "text"),
     [(0, "0 s"), (-5, "0 s"), (7.9, "7 s"), (3_600, "1 h"), (93_784, "1 d 2 h")],
 )
-def test_spans_are_said_in_their_two_largest_units(seconds, text):
+def test_spans_are_written_in_their_two_largest_units(seconds, text):
     assert format_rough_duration(seconds) == text
 
 

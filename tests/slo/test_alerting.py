@@ -31,7 +31,7 @@ def alert_id(
     return alert and alert.title.partition(" of")[0]
 
 
-def test_each_threshold_is_told_once_in_a_window():
+def test_each_threshold_of_a_budget_is_reported_once_in_a_window():
     watch = ThresholdWatch()
 
     assert [alert_id(watch, spent) for spent in (1, 499, 500, 501, 799, 800, 950, 2000)] == [
@@ -40,7 +40,7 @@ def test_each_threshold_is_told_once_in_a_window():
     assert alert_id(watch, 500, time=NOW + 86_400) == "50 %"
 
 
-def test_of_thresholds_that_are_passed_at_once_the_highest_is_told():
+def test_highest_of_thresholds_passed_at_once_is_reported():
     assert alert_id(ThresholdWatch(), 990) == "95 %"
 
 
@@ -48,13 +48,13 @@ def test_held_amounts_are_not_spent():
     assert alert_id(ThresholdWatch(), 0) is None
 
 
-def test_each_team_has_thresholds_of_its_own():
+def test_thresholds_of_a_budget_are_counted_by_team():
     watch = ThresholdWatch()
 
     assert alert_id(watch, 500) == alert_id(watch, 500, whose="other") == "50 %"
 
 
-def test_a_limit_that_is_raised_is_told_about_anew():
+def test_raised_limit_is_reported_anew():
     watch = ThresholdWatch()
     raised = msgspec.structs.replace(DAY, limit=2_000)
 
@@ -63,7 +63,7 @@ def test_a_limit_that_is_raised_is_told_about_anew():
     assert alert_id(watch, 1_000, raised) == "50 %"
 
 
-def test_rates_and_budgets_without_thresholds_are_not_told_about():
+def test_rates_and_budgets_without_thresholds_are_not_reported():
     for fields in ({"window": Window.MINUTE}, {"alerts": ()}):
         assert alert_id(ThresholdWatch(), 999, msgspec.structs.replace(DAY, **fields)) is None
 
@@ -137,6 +137,6 @@ def test_an_open_alert_is_sent_again_after_four_hours():
     assert repeat_interval_s(an_alert(severity=Severity.NOTE)) is None
 
 
-def test_a_budget_that_stays_spent_for_weeks_is_told_daily_if_it_is_a_page():
+def test_page_about_a_budget_that_stays_spent_is_repeated_daily():
     assert repeat_interval_s(an_alert(kind="budget")) == 86_400
     assert repeat_interval_s(an_alert(kind="budget", severity=Severity.TICKET)) is None

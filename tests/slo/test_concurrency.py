@@ -64,7 +64,7 @@ def test_prompts_of_mixed_length_are_not_read_as_congestion(noise: float):
     assert min(route.limits) >= INITIAL_LIMIT - 10
 
 
-def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
+def test_limit_grows_where_more_is_asked_for_and_nothing_waits():
     route = SimulatedRoute(ConcurrencyLimit(), 200, lambda _: ENDLESS, mixed_size)
     route.run(150)
     assert min(route.limits[60:]) > 200

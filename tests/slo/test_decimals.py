@@ -22,7 +22,7 @@ from slo.decimals import nanos_of_dollars, normalize_decimal, whole_number
         ("cheap", "cheap"),
     ],
 )
-def test_a_decimal_is_said_with_a_point_and_never_a_hundred_times_larger(written, normalized):
+def test_decimal_is_written_with_a_point_and_never_a_hundred_times_larger(written, normalized):
     assert normalize_decimal(written) == normalized
 
 

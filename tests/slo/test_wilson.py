@@ -15,7 +15,7 @@ def test_bounds_without_counts_are_zero_and_one() -> None:
 
 
 @given(st.integers(1, 10**9))
-def test_all_and_none_are_at_the_ends(n: int) -> None:
+def test_bounds_of_none_and_all_bad_are_at_the_ends(n: int) -> None:
     assert lower_bound(0, n) == 0.0
     assert upper_bound(n, n) == 1.0
     assert lower_bound(n, n) < 1.0

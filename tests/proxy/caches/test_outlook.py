@@ -46,7 +46,7 @@ def test_azure_offers_one_lifetime():
         ("implicit", "groq", 1, 1_024),
     ],
 )
-def test_where_nothing_is_marked_writes_are_free(name, provider, step, least):
+def test_writes_are_free_in_regimes_without_marks(name, provider, step, least):
     regime = planning_regime(name, provider=provider)
 
     assert (regime.block, regime.least) == (step, least)

@@ -114,7 +114,9 @@ def test_a_repeat_within_the_lifetime_never_costs_more_than_the_first(
 @every_cache
 @few
 @given(talk=conversations())
-def test_another_scope_or_key_never_hits(make: Callable[[], Cache], talk: CachedPrompt) -> None:
+def test_cache_never_serves_another_scope_or_key(
+    make: Callable[[], Cache], talk: CachedPrompt
+) -> None:
     cache = make()
     sent_prompt = as_sent_by_caller(make, talk)
     call(cache, sent_prompt, 0)

@@ -13,7 +13,7 @@ def test_a_cache_that_takes_marks_says_so():
     assert not Regime().takes_marks
 
 
-def test_where_nothing_is_known_reading_saves_nothing():
+def test_unknown_regime_saves_nothing_by_reading():
     assert Regime().read == 1
     assert Regime().writes == {}
 

@@ -71,7 +71,7 @@ def test_a_key_beside_an_account_is_reported():
     assert "key_env" in problem.what
 
 
-def test_other_kinds_have_no_account_and_take_all_betas_unless_told():
+def test_other_kinds_have_no_account_and_take_all_betas_unless_stated():
     parsed, _ = read('kind = "anthropic"', 'base_url = "https://api.anthropic.com/v1"')
     restricted, problems = read(VERTEX, 'betas = ["context-1m-2025-08-07"]')
 

@@ -56,7 +56,7 @@ def test_a_model_is_overridden_field_by_field_and_keeps_its_place() -> None:
     assert problems == []
 
 
-def test_where_calls_go_is_replaced_as_one() -> None:
+def test_upstream_and_routes_of_a_model_are_replaced_as_one() -> None:
     shipped = '[[models]]\nid = "a"\nupstream = "x"\nmodel = "m"\nwindow = 1\n'
     routed = '[[models]]\nid = "a"\nroutes = []\n'
     moved = '[[models]]\nid = "a"\nupstream = "y"\n'

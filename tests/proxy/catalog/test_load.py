@@ -225,7 +225,7 @@ MODEL = '[[models]]\nid = "m"\n'
         (MODEL + 'retires = "soon"', 'models.m.retires: is the string "soon"; write a day'),
     ],
 )
-def test_each_mistake_is_said_with_its_place_and_its_fix(user: str, problem: str) -> None:
+def test_each_mistake_in_a_catalog_is_reported_with_its_fix(user: str, problem: str) -> None:
     if "models.m.discount" in problem:
         user += '\nprice.input = "1"'
     assert any(line.startswith("catalog.toml:") and problem in line for line in problem_lines(user))
@@ -316,7 +316,7 @@ def test_model_that_names_no_fallbacks_has_none() -> None:
     ("names", "problem"),
     [('["gpt-x"]', "is the model itself"), ('["smal"]', "smal"), ('"small"', "array")],
 )
-def test_who_answers_in_its_place_is_another_model_of_the_catalog(
+def test_fallback_of_a_model_is_another_model_of_the_catalog(
     key: str, names: str, problem: str
 ) -> None:
     (entry_problem,) = problem_lines(OTHERS + f'[[models]]\nid = "gpt-x"\n{key} = {names}\n')

@@ -173,7 +173,9 @@ def test_listed_service_tiers_are_unknown_once_the_standard_rates_moved() -> Non
         ("[[changes]]\nsince = 2026-01-02\nchanges = []", ["changes[0].changes: is not known"]),
     ],
 )
-def test_each_mistake_is_said_where_it_stands(text: str, expected: list[str]) -> None:
+def test_each_mistake_in_a_price_is_reported_where_it_stands(
+    text: str, expected: list[str]
+) -> None:
     assert list(dict.fromkeys(whats(text))) == expected
 
 

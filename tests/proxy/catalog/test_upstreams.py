@@ -53,7 +53,7 @@ def test_an_address_that_cannot_be_called_is_reported(written: str, what: str) -
     assert not problem.warning
 
 
-def test_a_user_in_an_address_is_not_sent_and_not_told() -> None:
+def test_user_in_an_address_is_warned_about_without_its_password() -> None:
     (problem,) = read('base_url = "http://ann:secret@up/v1"')[1]
     assert problem.warning
     assert "is not sent" in problem.what

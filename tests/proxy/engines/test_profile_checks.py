@@ -112,7 +112,7 @@ def test_a_version_that_cannot_keep_teams_apart_needs_their_permission(version, 
         assert (misfits[0][0], what in misfits[0][1]) == ("version", True)
 
 
-def test_a_version_that_is_not_said_takes_what_the_newest_does():
+def test_profile_without_a_version_takes_what_the_newest_does():
     assert problems(engine=Engine.TENSORRT_LLM, attached_urls=("http://g/v1",)) == []
 
 

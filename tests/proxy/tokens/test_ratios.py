@@ -43,7 +43,7 @@ def test_recent_observations_outweigh_older_ones() -> None:
     assert ratios.estimate("m", 1000) == pytest.approx(900, abs=5)
 
 
-def test_one_observation_far_off_changes_little() -> None:
+def test_token_ratio_changes_little_by_one_observation_far_off() -> None:
     ratios = TokenRatios()
     for _ in range(100):
         ratios.observe("m", 1000, 1000)

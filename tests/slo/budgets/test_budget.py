@@ -47,7 +47,7 @@ def test_a_budget_of_everyone_counts_each_call_for_whom_it_names(scope: str, who
 
 
 @pytest.mark.parametrize("scope", ["feature", "user", "label:project"])
-def test_a_call_that_names_nobody_counts_only_in_the_budget_of_those(scope: str) -> None:
+def test_call_without_a_name_counts_only_in_the_budget_of_such_calls(scope: str) -> None:
     assert counted_subject(budget(scope), NAMELESS) is None
     assert counted_subject(budget(scope, of=""), NAMELESS) == ""
     assert counted_subject(budget(scope, of=""), CALL) is None

@@ -141,7 +141,7 @@ def test_a_lease_asks_for_what_calls_needed_and_for_its_share_at_most(lease):
     assert lease.report("team", 6, NOW).want == LIMIT // 16
 
 
-def test_where_a_share_would_cover_few_calls_nothing_is_wanted():
+def test_lease_wants_nothing_where_its_share_covers_few_calls():
     spend = LIMIT - MAX_LEASE_DIVISOR * MIN_LEASED_CALLS * 10
     for spent, wants in ((spend, True), (spend + MAX_LEASE_DIVISOR, False)):
         report = Lease(claim(), CounterLevel(spent, 0), NOW).report("team", 1, NOW)

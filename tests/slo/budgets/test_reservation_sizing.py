@@ -154,7 +154,7 @@ class TestHowMuchIsHeld:
         assert amount_held(budget(limit=5_000), self.RARELY_LONG, many) is None
         assert amount_held(budget(limit=8_000), self.RARELY_LONG, many) == 4
 
-    def test_one_call_of_which_much_is_held_is_one_call(self) -> None:
+    def test_call_that_holds_much_counts_as_one_running_call(self) -> None:
         limit = 1_000
         assert (
             amount_held(budget(limit=limit), self.RARELY_LONG, CounterView(held=400, running=4))
@@ -169,7 +169,7 @@ class TestHowMuchIsHeld:
         many = CounterView(held=8, running=1_000)
         assert required_headroom(budget(), self.RARELY_LONG, many) < 4 + 3 * 100
 
-    def test_who_is_refused_for_the_calls_that_run_would_fit_once_they_end(self) -> None:
+    def test_call_refused_for_running_calls_fits_once_they_end(self) -> None:
         tight = budget(limit=1_000)
         request = size_reservation(
             tight, self.RARELY_LONG, CounterView(spent=700, held=200, running=50)

@@ -47,7 +47,7 @@ def test_a_counter_outlives_its_window_for_calls_that_end_after_it():
     assert reservations.forgotten == 0
 
 
-def test_a_counter_nobody_named_a_window_of_is_kept_until_somebody_does():
+def test_counter_of_unknown_window_is_kept_until_its_window_is_known():
     reservations = Reservations()
     reservations.settle("a", {"team": 40, "other": 40}, NOW)
     reservations.reserve("b", [claim(1)], NOW, NOW + 60)
@@ -59,7 +59,7 @@ def test_a_counter_nobody_named_a_window_of_is_kept_until_somebody_does():
     assert reservations.levels(["other"], NOW + UNKNOWN_WINDOW_RETENTION_S) == [NONE]
 
 
-def test_a_window_that_is_said_to_end_later_is_kept_longer():
+def test_counter_is_kept_longer_if_its_window_ends_later():
     reservations = Reservations()
     for ends in (HOUR, HOUR + 3600):
         reservations.reserve(

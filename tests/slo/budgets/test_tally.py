@@ -130,7 +130,7 @@ def test_a_key_that_is_merged_into_without_end_has_bounded_slots():
     assert tally.counts("a", NOW + 999 * SLOT_S, 100) == GoodBadCounts(10, 0)
 
 
-def test_increments_that_nobody_drains_are_bounded():
+def test_increments_that_are_never_drained_are_bounded():
     tally = Tally(max_keys=2)
     for number in range(10):
         tally.add("a", 1, 0, NOW + number * SLOT_S)

@@ -120,7 +120,7 @@ def test_a_share_that_was_found_stays_while_traffic_does(calls, before, bad):
 
 
 @given(SHARES)
-def test_a_share_stays_while_nobody_can_tell_how_many_calls_there_are(before):
+def test_canary_share_stays_while_traffic_is_unknown(before):
     assert canary_share(before, {}, RULES) == before
     assert canary_share(before, busy(0, lately=500), RULES) == before
     assert canary_share(before, busy(3, lately=3), RULES) == before

@@ -44,7 +44,7 @@ def test_an_incident_that_comes_again_is_noticed_again_and_as_soon_over():
     assert came.settled <= 360
 
 
-def test_a_mild_breach_with_a_call_a_second_sends_nobody_back_for_a_lucky_few():
+def test_mild_breach_with_a_call_a_second_does_not_recover_by_luck():
     mild = WEATHERS["45 minutes, 1.5 times slower, 1 call/s"]
 
     ours, usual = outcome(1, Controller(), mild), outcome(1, Switch(), mild)

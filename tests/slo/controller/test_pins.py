@@ -43,7 +43,7 @@ def test_a_pin_is_to_a_level_and_above_the_highest_to_that():
 
 
 @given(st.text())
-def test_a_reason_can_stand_in_a_header_whatever_somebody_wrote(why):
+def test_reason_of_a_pin_can_stand_in_a_header_whatever_its_text(why):
     for reason in (
         apply_pin(HEALTHY, 1, NOW, NOW, why).reason,
         freeze_state(HEALTHY, NOW, why).reason,
@@ -135,7 +135,7 @@ def test_a_frozen_objective_keeps_its_level_and_share_and_resumes_afterwards(sta
     assert again.step_since == NOW + 60
 
 
-def test_a_frozen_standing_of_which_nobody_knows_what_it_was_thaws_healthy():
+def test_frozen_state_without_a_previous_state_thaws_healthy():
     assert (
         thaw_state(ControllerSnapshot(state=ControllerState.FROZEN, since=NOW), NOW).state
         is ControllerState.HEALTHY

@@ -331,7 +331,7 @@ def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_bac
     ]
 
 
-def test_another_that_goes_on_from_the_stored_standing_moves_as_the_first_would_have():
+def test_process_that_goes_on_from_a_stored_state_moves_as_the_first():
     one, other = (
         SteadyTraffic(primary(during(600, 1200))),
         SteadyTraffic(primary(during(600, 1200))),

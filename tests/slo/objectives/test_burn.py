@@ -115,7 +115,7 @@ def test_chance_explains_whatever_is_kept(drawn: Objective, counts: GoodBadCount
         assert not is_beyond_chance(counts, drawn)
 
 
-def test_a_floor_clears_three_hundredths_above_it_unless_told() -> None:
+def test_floor_clears_three_hundredths_above_it_unless_stated() -> None:
     assert clear_share(FLOOR) == 0.73
     assert clear_share(objective(metric=Metric.CACHE, target=0.7, clear=0.9)) == 0.9
     assert clear_share(objective(metric=Metric.CACHE, target=0.98)) == 0.99

@@ -31,7 +31,7 @@ def test_a_step_that_is_no_keyword_is_a_model() -> None:
         (Enforce.DEGRADE, ("cache-only", "small"), "out of order"),
     ],
 )
-def test_an_unsound_ladder_is_told(enforce: Enforce, ladder: tuple[str, ...], text: str) -> None:
+def test_unsound_ladder_is_reported(enforce: Enforce, ladder: tuple[str, ...], text: str) -> None:
     problem = ladder_problem(enforce, ladder)
     assert problem is not None
     assert text in problem[0]

@@ -159,7 +159,7 @@ def test_feature_names_that_callers_make_up_are_not_remembered() -> None:
     assert index._found.cache_info().currsize == 1
 
 
-def test_without_objectives_none_applies() -> None:
+def test_no_objective_applies_where_there_are_none() -> None:
     assert ObjectiveIndex(()).applicable("acme", "chat", streamed=True) == ()
 
 
@@ -185,7 +185,7 @@ def test_a_call_is_one_event_at_most(
     assert classify_call(watched, call) in {GOOD, BAD, None}
 
 
-def test_which_calls_alone_are_meant_is_said_in_words():
+def test_kind_of_calls_is_described_in_words():
     assert [request_kind_text(calls) for calls in RequestKind] == [
         "",
         "streams only",
@@ -202,7 +202,7 @@ def test_which_calls_alone_are_meant_is_said_in_words():
         ({}, None),
     ],
 )
-def test_a_stage_is_in_time_or_not_and_does_not_count_where_nobody_measured_it(
+def test_stage_is_in_time_or_not_and_does_not_count_if_unmeasured(
     phases: dict[Stage, float], verdict: object
 ) -> None:
     queue = objective(metric=Metric.QUEUE, under=0.1)

@@ -53,7 +53,7 @@ def test_a_stage_s_budget_that_cannot_make_a_call_late_is_a_problem(
         (Metric.CACHE, 0.995, "floor", "or to all than can be", "write from 0.01 to 0.99"),
     ],
 )
-def test_a_target_that_cannot_be_missed_or_kept_is_told(
+def test_target_that_cannot_be_missed_or_kept_is_reported(
     metric: Metric, target: float, key: str, what: str, mend: str
 ) -> None:
     alerts = () if metric is Metric.CACHE else (BurnAlert(burn=99, over=1),)
@@ -71,7 +71,7 @@ def test_a_target_that_cannot_be_missed_or_kept_is_told(
         ({"metric": Metric.TOTAL, "under": float("nan")}, "is above a day, or nothing"),
     ],
 )
-def test_a_limit_that_is_none_is_told(fields: dict[str, Any], what: str) -> None:
+def test_limit_of_no_time_or_over_a_day_is_reported(fields: dict[str, Any], what: str) -> None:
     assert keys_and_problems(**fields) == [("under", what)]
 
 
@@ -117,7 +117,7 @@ ALWAYS = "burn: is 0.9, which comes while the objective is kept; write a burn fr
         (0.95, 6, 259_260, [UNCOUNTED]),
     ],
 )
-def test_an_alert_that_could_not_come_or_always_would_is_told(
+def test_alert_that_could_not_come_or_always_would_is_reported(
     target: float, burn: float, over: float, problems: list[str]
 ) -> None:
     alert = BurnAlert(burn=burn, over=over)

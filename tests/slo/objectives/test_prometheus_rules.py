@@ -34,7 +34,7 @@ def rules_of(*every: Objective) -> list[dict[str, Any]]:
     return rules
 
 
-def test_without_objectives_there_are_no_groups() -> None:
+def test_rules_file_has_no_groups_without_objectives() -> None:
     assert rule_groups(()) == {"groups": []}
 
 
@@ -97,7 +97,7 @@ def test_no_window_is_too_short_for_prometheus() -> None:
     assert windows == {"2m"}
 
 
-def test_a_floor_is_told_until_it_is_cleared() -> None:
+def test_alert_of_a_missed_floor_stays_until_it_is_cleared() -> None:
     (rule,) = [rule for rule in rules_of(FLOOR) if rule.get("alert") == FLOOR_ALERT_NAME]
     missed, still = rule["expr"].split("\nor\n")
     assert "increase1h" in missed

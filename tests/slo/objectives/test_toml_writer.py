@@ -39,9 +39,11 @@ def test_names_given_by_people_stay_text() -> None:
         (Metric.CACHE, 0.7, "0.7"),
     ],
 )
-def test_a_target_is_told_as_people_say_it(metric: Metric, share: float, text: str) -> None:
+def test_target_is_written_as_policies_files_state_it(
+    metric: Metric, share: float, text: str
+) -> None:
     assert target_text(objective(metric=metric, target=share)) == text
 
 
-def test_dollars_are_told_in_full() -> None:
+def test_dollars_are_written_in_full() -> None:
     assert [dollars_text(n) for n in (1, 50_000_000, 10**10)] == ["0.000000001", "0.05", "10"]

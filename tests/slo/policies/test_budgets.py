@@ -117,7 +117,7 @@ def test_calls_that_name_no_feature_can_have_a_budget_of_their_own() -> None:
         ("limits", "5", 7, "budgets.b.limits: is not known; did you mean limit?"),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_its_mend(
+def test_mistake_is_reported_with_its_line_and_its_fix(
     key: str, written: str, line: int, problem: str
 ) -> None:
     (mistake,) = mistakes(with_(**{key: written}))
@@ -153,7 +153,7 @@ def test_a_name_that_is_used_twice_is_a_mistake_of_the_second() -> None:
     assert mistake.startswith("policies.toml:9: budgets.b.name: names a second budget; ")
 
 
-def test_every_mistake_of_a_file_is_told_by_line() -> None:
+def test_every_mistake_of_a_file_is_reported_by_line() -> None:
     problems = mistakes('budget = 3\n[[budgets]]\nhard = 1\n[[budgets]]\nname = "b"\n')
     lines = [int(problem.split(":")[1]) for problem in problems]
     assert lines == sorted(lines)
@@ -174,7 +174,7 @@ def test_a_text_that_is_no_toml_is_for_who_parses_it() -> None:
         read_policies("[[budgets]]\nname = \n")
 
 
-def test_a_file_is_bounded_and_so_is_what_is_told_of_it() -> None:
+def test_file_and_the_report_of_its_mistakes_are_bounded() -> None:
     many = "".join(with_(name=f'"b{i}"') for i in range(MAX_ENTRIES + 1))
     (problem,) = mistakes(many)
     assert problem == "policies.toml:6001: budgets: are over 1,000; merge some"
@@ -200,7 +200,9 @@ VALUES = st.one_of(
 
 
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=11), max_size=3))
-def test_any_file_is_either_read_or_told_its_mistakes(tables: list[dict[str, str]]) -> None:
+def test_any_file_is_either_read_or_reported_with_its_mistakes(
+    tables: list[dict[str, str]],
+) -> None:
     text = "".join(
         "[[budgets]]\n" + "".join(f"{key} = {value}\n" for key, value in table.items())
         for table in tables

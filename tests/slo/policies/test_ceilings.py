@@ -77,7 +77,7 @@ def test_a_ceiling_may_only_measure_and_be_over_calls_that_name_no_feature():
         ("limits", "5", 4, "ceilings.c.limits: is not known; did you mean limit?"),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_its_mend(key, written, line, problem):
+def test_mistake_is_reported_with_its_line_and_its_fix(key, written, line, problem):
     (mistake,) = mistakes(with_(**{key: written}))
 
     assert mistake.startswith(f"policies.toml:{line}: {problem}")
@@ -100,7 +100,7 @@ VALUES = st.one_of(
 
 
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=8), max_size=3))
-def test_any_file_is_either_read_or_told_its_mistakes(tables):
+def test_any_file_is_either_read_or_reported_with_its_mistakes(tables):
     text = "".join(
         "[[ceilings]]\n" + "".join(f"{key} = {value}\n" for key, value in table.items())
         for table in tables

@@ -15,7 +15,7 @@ def test_no_file_is_no_promise() -> None:
     assert read_policies("") == Policies()
 
 
-def test_each_kind_is_read_and_may_have_the_others_names() -> None:
+def test_policies_of_two_kinds_may_have_one_name() -> None:
     policies = read_policies(BUDGET + OBJECTIVE)
     assert [budget.name for budget in policies.budgets] == ["b"]
     assert [objective.name for objective in policies.objectives] == ["b"]

@@ -83,7 +83,7 @@ def test_a_floor_is_a_share_or_percents(written: str, target: float) -> None:
     assert (objective.target, objective.clear, objective.min_prompt) == (target, 0.9, 4096)
 
 
-def test_without_an_upper_edge_a_floor_has_the_usual_one() -> None:
+def test_floor_without_clear_has_the_usual_upper_edge() -> None:
     assert (one(CACHE).clear, one(CACHE).min_prompt) == (None, 1024)
 
 
@@ -179,11 +179,13 @@ P = "from 1 to 99.999 percent"
         (alert('{ burn = 6, over = "30m", severity = "x" }'), 5, "o.alert_at[0].severity"),
     ],
 )  # fmt: skip
-def test_every_mistake_has_a_line_and_a_mend(table: str, line: int, problem: str) -> None:
+def test_every_mistake_in_an_objective_has_a_line_and_a_fix(
+    table: str, line: int, problem: str
+) -> None:
     assert mistakes(table)[0].startswith(f"{line}: objectives.{problem}")
 
 
-def test_an_alert_that_can_never_come_is_told_the_largest_burn_there_is() -> None:
+def test_alert_that_can_never_come_is_reported_with_the_largest_burn() -> None:
     table = TTFT + 'alert_at = [\n  { burn = 6, over = "30m" },\n  { burn = 24, over = "1h" },\n]\n'
     assert mistakes(table) == [
         (
@@ -210,7 +212,7 @@ def test_a_target_that_cannot_be_read_is_the_only_mistake(table: str) -> None:
     assert len(mistakes(table)) == 1
 
 
-def test_a_metric_nobody_knows_is_the_only_mistake() -> None:
+def test_unknown_metric_is_the_only_mistake() -> None:
     assert len(mistakes('name = "o"\nmetric = "speed"\np = 1000\n')) == 1
 
 

@@ -28,7 +28,7 @@ def test_a_sink_is_read_as_it_is_written() -> None:
     )
 
 
-def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
+def test_sink_gets_tickets_and_pages_by_default() -> None:
     (sink,) = sinks(with_(kind='"slack"', secret_env=""))
 
     assert (sink.at_least, sink.secret_env) == (Severity.TICKET, "")
@@ -53,7 +53,7 @@ def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
         ({"name": '"s"\n[[sinks]]\nname = "s"'}, "second sink"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(lines: dict[str, str], problem: str) -> None:
+def test_mistake_in_a_sink_is_reported_with_its_place(lines: dict[str, str], problem: str) -> None:
     assert problem in "\n".join(mistakes(with_(**lines)))
 
 

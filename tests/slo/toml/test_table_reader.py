@@ -52,7 +52,7 @@ def test_absent_keys_are_empty_and_no_problem() -> None:
         ("table = []", dict, "is an array", "write a { table }"),
     ],
 )
-def test_values_of_another_type_are_said_with_their_fix(
+def test_value_of_another_type_is_reported_with_its_fix(
     written: str, kind: type, what: str, fix: str
 ) -> None:
     table = fields(written)
@@ -62,7 +62,7 @@ def test_values_of_another_type_are_said_with_their_fix(
     assert table.problems[0].fix.startswith(fix)
 
 
-def test_an_array_written_as_tables_by_name_is_said_with_how_to_name_them() -> None:
+def test_array_written_as_tables_is_reported_with_how_to_name_them() -> None:
     table = fields('[list."house-llm"]\nupstream = "gpu"')
 
     assert table.elements("list", named_by="id") == []
@@ -71,7 +71,7 @@ def test_an_array_written_as_tables_by_name_is_said_with_how_to_name_them() -> N
     )
 
 
-def test_an_unknown_key_is_said_with_what_was_meant() -> None:
+def test_unknown_key_is_reported_with_the_nearest_known_one() -> None:
     assert (
         str(fields('\ntxet = "a"').problems[0])
         == "c.toml:2: txet: is not known; did you mean text?"

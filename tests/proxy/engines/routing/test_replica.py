@@ -26,7 +26,7 @@ def test_calls_are_overdue_by_the_one_that_is_latest_whichever_was_sent_first():
     assert (flight.overdue_s(50.0), flight.prefill_tokens) == (0.0, 0)
 
 
-def test_a_replica_is_healthy_and_of_no_region_unless_said_otherwise():
+def test_replica_is_healthy_and_of_no_region_by_default():
     replica = ReplicaCandidate(name="a")
 
     assert (replica.is_healthy, replica.region) == (True, "")

@@ -131,7 +131,7 @@ def test_a_load_that_was_measured_one_way_alone_is_not_advised_on():
 
 
 @pytest.mark.parametrize("engine", list(Engine))
-def test_an_engine_that_counts_too_little_is_said_to_get_no_advice(engine):
+def test_engine_that_counts_too_little_gets_no_advice(engine):
     is_measured = engine in {Engine.VLLM, Engine.LLAMACPP}
     reason = advise(replace(PROFILE, engine=engine), SpeculationEvidence()).reason
 

@@ -54,7 +54,7 @@ def test_the_usage_of_prompts_stays_within_its_bounds(uses: list[tuple[int, int]
     assert sum(sizes[key] for key, _ in prompts) <= MAX_BYTES
 
 
-def test_where_there_is_no_room_the_least_used_goes():
+def test_least_used_prompt_goes_where_there_is_no_room():
     usage: PrefixUsage[str] = PrefixUsage()
     for second in range(3):
         usage.note(b"much", "much", MAX_BYTES // 2, float(second))

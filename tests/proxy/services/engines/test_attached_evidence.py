@@ -257,7 +257,7 @@ def test_evidence_begins_anew_when_the_model_of_an_attached_profile_changes(play
     assert 0 < result[1] < result[0]
 
 
-def test_a_profile_that_is_gone_is_left_to_whoever_keeps_it_next(play, folder):
+def test_record_of_a_removed_profile_is_written_no_more(play, folder):
     async def story(start):
         first = start(ATTACHED)
         await asyncio.sleep(5)

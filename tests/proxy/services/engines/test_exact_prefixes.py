@@ -145,7 +145,7 @@ def test_a_responses_call_that_its_engine_lays_out_otherwise_is_routed_by_its_te
     assert tokenizer.endpoints == ["responses"]
 
 
-def test_a_messages_call_that_cannot_be_said_in_chat_is_routed_by_its_text():
+def test_messages_call_that_chat_cannot_hold_is_routed_by_its_text():
     request = replace_fields(call(b'{"model": "m", "messages": 7}'), endpoint=MESSAGES)
     tokenizer = FakeTokenizer(None)
 

@@ -143,7 +143,7 @@ def test_the_supervisors_word_decides_where_it_runs_the_replica():
     assert second.reason == "restarting: killed by signal 9"
 
 
-def test_a_state_file_that_nobody_keeps_up_to_date_says_nothing():
+def test_stale_state_file_of_a_supervisor_is_ignored():
     pages = PlayedPages()
     pages.supervise(report("8000", ProcessState.STOPPED), is_running=False)
     status = statuses(pages, a_profile(""))[0]

@@ -141,7 +141,7 @@ def test_two_gateways_send_a_new_conversation_to_the_same_replica():
     assert all(one == other for one, other in play(story))
 
 
-def test_a_replica_that_nobody_listens_at_comes_after_all_others_until_it_is_back():
+def test_replica_that_refuses_connections_comes_last_until_it_is_back():
     async def story(pages: PlayedPages) -> list[list[bool]]:
         gateway, seen = RoutingGateway(pages), []
         warm = await gateway.serve(chat(1))
@@ -264,7 +264,7 @@ def _of_vllm(route: Route) -> Route:
     return replace(route, upstream=replace(route.upstream, provider="vllm"))
 
 
-def test_replicas_that_nobody_watches_stay_in_the_catalogs_order():
+def test_unwatched_replicas_stay_in_the_catalogs_order():
     async def story(pages: PlayedPages) -> ReplicaOrder:
         gateway = RoutingGateway(pages)
         gateway.monitor.update({})
@@ -326,7 +326,7 @@ def test_a_prompt_that_a_replica_was_warmed_with_is_believed_to_be_there():
         (b"vllm:num_requests_running 2\nvllm:num_requests_waiting 0\n", 1, False),
     ],
 )
-def test_a_replica_is_idle_once_nobodys_calls_are_there(page, own, idle):
+def test_replica_is_idle_once_it_has_no_calls(page, own, idle):
     async def story(pages: PlayedPages) -> tuple[bool, bool]:
         for host in "a:1", "b:2", "c:3":
             pages.answers[f"http://{host}/metrics"] = page

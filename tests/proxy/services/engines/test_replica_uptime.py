@@ -97,7 +97,7 @@ def test_a_supervised_replica_runs_while_it_starts_serves_and_drains():
     assert machine.idle_s == pytest.approx(300.0, abs=1)
 
 
-def test_a_replica_that_nobody_watches_runs_for_a_quarter_of_an_hour_from_each_call():
+def test_unwatched_replica_runs_for_a_quarter_of_an_hour_from_each_call():
     machine = UptimeHarness(status=None)
     machine.pass_time(100)
     machine.serve_call()

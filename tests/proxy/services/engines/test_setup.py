@@ -95,7 +95,7 @@ def test_a_page_that_is_not_there_is_an_error_with_its_status():
         asyncio.run(story())
 
 
-def test_a_port_at_which_nobody_listens_is_a_refused_connection():
+def test_closed_port_of_an_engine_is_a_refused_connection():
     with pytest.raises(ConnectionRefusedError):
         asyncio.run(fetch(f"http://127.0.0.1:{free_port()}/metrics"))
 

@@ -42,7 +42,7 @@ def choices() -> tuple[RouteChoice, ...]:
     )
 
 
-def test_reuse_is_told_by_model_and_replica_and_load_by_replica(tmp_path: Path):
+def test_reuse_is_reported_by_model_and_replica_and_load_by_replica(tmp_path: Path):
     async def story() -> tuple[EngineTraffic, list[EngineTraffic]]:
         loop = asyncio.get_running_loop()
         monitor = PlayedPages().monitor(a_profile(TABLE))
@@ -73,7 +73,7 @@ def test_reuse_is_told_by_model_and_replica_and_load_by_replica(tmp_path: Path):
     assert (used.is_healthy, used.calls_in_flight, used.events) == (True, 0, False)
 
 
-def test_a_replica_that_was_never_asked_has_no_reuse_and_no_load_that_nobody_told():
+def test_replica_without_calls_or_pages_has_no_reuse_and_no_load():
     async def story() -> EngineTraffic:
         pages = PlayedPages()
         pages.answers["http://a:1/metrics"] = OSError("none")
@@ -90,7 +90,7 @@ def test_a_replica_that_was_never_asked_has_no_reuse_and_no_load_that_nobody_tol
     assert "none" in first.reason
 
 
-def test_warming_and_the_advice_on_speculation_are_told_by_profile():
+def test_warming_and_the_advice_on_speculation_are_reported_by_profile():
     house = a_profile('gpu = "H100"')
     advised = advise(house, add_samples(draft_model=(180, 0.7, 1), none=(100, None, 1)))
 

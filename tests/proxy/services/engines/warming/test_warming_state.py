@@ -15,7 +15,7 @@ def test_a_prompt_of_another_team_or_salt_has_another_name():
     assert owned_key(mine, b"digest") == owned_key(call(b"{ }"), b"digest")
 
 
-def test_a_conversation_that_nobody_named_has_no_name():
+def test_conversation_without_a_name_has_no_key():
     assert conversation_key(call(b"{}"), "") == b""
     assert conversation_key(call(b"{}"), "c") != conversation_key(call(b"{}"), "d")
 
