@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import typer
 
 from proxy.cli.terminal import Terminal
@@ -52,7 +53,7 @@ class LatencyMeasurement:
         terminal, document = self._terminal, self._document()
         try:
             if save is not None:
-                save.write_bytes(_json_line(document))
+                save.write_bytes(msgspec.json.encode(document) + b"\n")
             if plot is not None and self._cells:
                 plot.write_bytes(self._png())
         except OSError as error:
@@ -146,12 +147,6 @@ class LatencyMeasurement:
             f" up to {plan.calls} calls per point, {plan.shared_share:.0%} of a warm prompt shared"
         )
         return latency_png(self._cells, f"Latency of {plan.model}", subtitle)
-
-
-def _json_line(document: dict[str, Any]) -> bytes:
-    import msgspec
-
-    return msgspec.json.encode(document) + b"\n"
 
 
 def _check_size(plan: LatencyPlan) -> None:

@@ -89,7 +89,9 @@ class ModelReplay:
             OperatorError: If it cannot be sent on this route.
         """
         reading = self._reading
-        line = reading.in_route_api(self._with_replayed_model(line), now)
+        model = {"model": msgspec.json.encode(reading.public)}
+        line = msgspec.structs.replace(line, body=replace_fields(line.body, model))
+        line = reading.in_route_api(line, now)
         prompt = reading.read_prompt(line.body, now, is_native=line.is_native)
         generated = reading.generated_tokens(line.reply)
         call = SimulatedCall(
@@ -114,10 +116,6 @@ class ModelReplay:
     def features(self) -> list[FeatureTotals]:
         """The totals of each feature."""
         return self._totals.features()
-
-    def _with_replayed_model(self, line: RecordedCall) -> RecordedCall:
-        model = {"model": msgspec.json.encode(self._reading.public)}
-        return msgspec.structs.replace(line, body=replace_fields(line.body, model))
 
     def _send(
         self, number: int, line: RecordedCall, as_sent: SimulatedCall, to: FeatureTotals, now: float

@@ -111,23 +111,19 @@ class FeatureProgress(msgspec.Struct):
 
     def why(self) -> str:
         """Reason that none of its text moved."""
+        conversations = len(self._conversations)
+        little = (
+            f"too little to learn from: {self.ruled} of {CALLS} calls and"
+            f" {conversations} of {CONVERSATIONS} conversations"
+        )
         reasons = (
             (not self.planned, f"no call could be planned: {self.passed_why}"),
             (not self.ruled, "its calls have no instructions"),
             (not self.varies, "its instructions are the same in every call"),
             (bool(self.note), self.note),
             (bool(self.layouts), "no conversation began after moves were learned"),
-            (self._is_little(), self._little()),
+            (self.ruled < CALLS and conversations < CONVERSATIONS, little),
             (self.beyond > 0, f"moves would not reach the {self.beyond:,} tokens its cache keeps"),
         )
         rest = f"no move of what varies would let an average call read {LEAST} tokens more"
         return next((why for holds, why in reasons if holds), rest)
-
-    def _is_little(self) -> bool:
-        return self.ruled < CALLS and len(self._conversations) < CONVERSATIONS
-
-    def _little(self) -> str:
-        return (
-            f"too little to learn from: {self.ruled} of {CALLS} calls and"
-            f" {len(self._conversations)} of {CONVERSATIONS} conversations"
-        )

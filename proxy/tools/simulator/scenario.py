@@ -14,7 +14,7 @@
 Phases may overlap; what they do adds up. Nothing is random, so a scenario plays alike each time.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Final
 
@@ -178,14 +178,10 @@ def _number(fields: TableReader, key: str, maximum: float) -> float:
 
 def _fault(fields: TableReader) -> str:
     text = fields.text("fault", "503") or ""
-    for problem in _faults(text):
-        fields.add_problem("fault", *problem)
-    return text
-
-
-def _faults(text: str) -> Iterator[tuple[str, str]]:
     try:
         parse_cues(text)
     except ValueError:
         names = ", ".join(name for name in NAMES if name != "ok")
-        yield f'is "{text}"', f"write a status from 400 to 599, or some of {names}"
+        fix = f"write a status from 400 to 599, or some of {names}"
+        fields.add_problem("fault", f'is "{text}"', fix)
+    return text

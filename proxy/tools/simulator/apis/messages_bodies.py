@@ -124,13 +124,9 @@ def _block(rendering: PromptRenderer, block: Json) -> RenderedPart:
         return _result(rendering, block, mark)
     if kind == "thinking":
         return RenderedPart(kind, rendering.vocabulary.ids(block["thinking"]))
-    return _opaque(block, mark)
-
-
-def _opaque(block: Json, mark: Ttl | None) -> RenderedPart:
     source = to_json(block.get("source", block))
-    count = _PICTURE if block["type"] == "image" else len(source) // _CHARACTERS_PER_TOKEN + 1
-    return opaque(block["type"], source, count, mark)
+    count = _PICTURE if kind == "image" else len(source) // _CHARACTERS_PER_TOKEN + 1
+    return opaque(kind, source, count, mark)
 
 
 def _result(rendering: PromptRenderer, block: Json, mark: Ttl | None) -> RenderedPart:
