@@ -21,23 +21,18 @@ from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.entries import Route
 from proxy.configuration import Snapshot
 from proxy.errors import CallerError, ProxyError
-from proxy.pages import (
-    budget_pages,
-    call_pages,
-    cost_pages,
-    models,
-    operation_pages,
-    people_pages,
-    receipts,
-    replay_pages,
-)
+from proxy.pages import models, receipts
 from proxy.pages.access.setup import open_access
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.board_data import LiveBoard
+from proxy.pages.budget_pages import BudgetPages
+from proxy.pages.call_pages import CallPages
+from proxy.pages.cost_pages import CostPages
 from proxy.pages.health import LedgerMetrics, PolicyNotes, health_router, readiness
-from proxy.pages.operation_pages import Operations
-from proxy.pages.people_pages import AccessResources
+from proxy.pages.operation_pages import OperationPages, Operations
+from proxy.pages.people_pages import AccessResources, PeoplePages
 from proxy.pages.receipts import ReceiptFeed
+from proxy.pages.replay_pages import ReplayPages, ReplayProcess
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
@@ -247,12 +242,15 @@ def add_admin_pages(
     board, operations, ledger, people = shown
     site = Site(access.viewer, now)
     app.include_router(static_router())
-    app.include_router(cost_pages.router(site, ledger, operations))
-    app.include_router(call_pages.router(site, ledger, operations.events))
-    app.include_router(operation_pages.router(site, operations, board, ledger.savings))
-    app.include_router(budget_pages.router(site, operations, people.teams))
-    app.include_router(people_pages.router(site, people))
-    app.include_router(replay_pages.router(site, replay_pages.ReplayProcess().replay))
+    for part in (
+        CostPages(site, ledger, operations),
+        CallPages(site, ledger.calls, ledger.cache, operations.events),
+        OperationPages(site, operations, board, ledger.savings),
+        BudgetPages(site, operations, people.teams),
+        PeoplePages(site, people),
+        ReplayPages(site, ReplayProcess().replay),
+    ):
+        app.include_router(part.router())
     add_sign_in_redirect(app)
 
 

@@ -1,17 +1,16 @@
 """The page of budgets and alerts, and its forms."""
 
+from dataclasses import dataclass
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.pages import HOME
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.resources.teams import TeamsResource
-from proxy.pages.site import FormCheck, Site, validated_request
-from proxy.pages.viewing import FormFields, SignedIn
+from proxy.pages.site import FormCheck, Pages, form, validated_request
+from proxy.pages.viewing import FormFields, SignedIn, route
 from slo.budgets.budget import EVERY, SCOPES, BudgetUnit
 from slo.window import Window
 
@@ -23,18 +22,22 @@ _CHOICES: Final = {
 }
 
 
-def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRouter:
-    """The routes of the page, whose form offers the names of teams."""
-    routes, stored = site.router(), operations.stored_budgets
+@dataclass(eq=False)
+class BudgetPages(Pages):
+    """The page of budgets and alerts, whose form offers the names of teams."""
 
-    @routes.get(f"{HOME}/budgets")
-    async def budgets_page(viewer: SignedIn) -> Response:
+    operations: Operations
+    teams: TeamsResource
+
+    @route("GET", "/budgets")
+    async def budgets(self, viewer: SignedIn) -> Response:
         """Alerts that go on, and budgets."""
+        operations, stored = self.operations, self.operations.stored_budgets
         counters = await operations.budgets.budgets(viewer)
         alerts = await operations.budgets.alerts(viewer)
         may_set = viewer.may(Action.CHANGE_BUDGETS)
         may_send = viewer.may(Action.SEND_MESSAGES)
-        return await site.html(
+        return await self.site.html(
             "budgets.html",
             viewer,
             counters=counters.counters,
@@ -44,39 +47,43 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
             stored=(await stored.list(viewer)).budgets,
             are_kept=stored.are_kept,
             may_set=may_set,
-            teams=await teams.list(viewer) if may_set and stored.are_kept else (),
+            teams=await self.teams.list(viewer) if may_set and stored.are_kept else (),
             choices=_CHOICES,
         )
 
-    async def set_budget(viewer: Viewer, fields: FormFields) -> None:
+    @form("/budgets/set", back="/budgets#set-budgets")
+    async def set_budget(self, viewer: Viewer, fields: FormFields) -> None:
+        """Sets a budget."""
         name = fields["name"]
-        await stored.set(viewer, name, _checked_request(name, fields))
+        await self.operations.stored_budgets.set(viewer, name, _checked_request(name, fields))
 
-    async def test_sink(viewer: Viewer, fields: FormFields) -> Response:
-        results = [await operations.alert_sinks.test(viewer, fields["name"])]
-        back = "/budgets#sinks"
-        return await site.html(
-            "sent.html", viewer, section="budgets", title="Test alert", results=results, back=back
+    @form("/budgets/remove", back="/budgets#set-budgets")
+    async def remove_budget(self, viewer: Viewer, fields: FormFields) -> None:
+        """Removes a budget."""
+        await self.operations.stored_budgets.remove(viewer, fields["name"])
+
+    @form("/budgets/test-sink")
+    async def test_sink(self, viewer: Viewer, fields: FormFields) -> Response:
+        """Sends a sink a test alert, and says if it took it."""
+        return await self.site.html(
+            "sent.html",
+            viewer,
+            section="budgets",
+            title="Test alert",
+            results=[await self.operations.alert_sinks.test(viewer, fields["name"])],
+            back="/budgets#sinks",
         )
-
-    async def remove_budget(viewer: Viewer, fields: FormFields) -> None:
-        await stored.remove(viewer, fields["name"])
-
-    site.add_form(routes, "/budgets/set", set_budget, "/budgets#set-budgets")
-    site.add_form(routes, "/budgets/remove", remove_budget, "/budgets#set-budgets")
-    site.add_form(routes, "/budgets/test-sink", test_sink)
-    return routes
 
 
 def _checked_request(name: str, fields: FormFields) -> BudgetRequest:
     """The request of a form; raises CallerError with all its faults."""
-    form = FormCheck()
-    budget = form.read(lambda: _budget_request(fields))
+    check = FormCheck()
+    budget = check.read(lambda: _budget_request(fields))
     # What is no percent is named already; the other fields are checked without it.
-    checked = budget or form.read(lambda: _budget_request(FormFields(fields, alerts="")))
+    checked = budget or check.read(lambda: _budget_request(FormFields(fields, alerts="")))
     if checked is not None:
-        form.read(lambda: requested_budget(name, checked))
-    form.finish()
+        check.read(lambda: requested_budget(name, checked))
+    check.finish()
     assert budget is not None  # noqa: S101 - a form without faults
     return budget
 

@@ -1,32 +1,30 @@
-"""Pages of money and speed: overview, costs, savings, cache health, latency, calls."""
+"""Pages of money and speed: overview, costs, reports, savings, latency."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Final, get_args
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.cost_reports import DIMENSIONS
-from dashboards.pages import HOME
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
 from proxy.errors import Unready
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.api import API_PATH
-from proxy.pages.resources.ledger.costs import Costs, CostsQuery
-from proxy.pages.resources.ledger.events import EventsResource
-from proxy.pages.resources.ledger.latency import LatencyQuery, LatencyResource
+from proxy.pages.resources.ledger.costs import CostsQuery
+from proxy.pages.resources.ledger.latency import LatencyQuery
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.queries import FilterQuery
-from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, CostReportsResource, ReportQuery
-from proxy.pages.resources.ledger.savings import SavingsQuery, SavingsResource
+from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, ReportQuery
+from proxy.pages.resources.ledger.savings import SavingsQuery
 from proxy.pages.resources.report_sending import SendRequest
-from proxy.pages.site import Site, html_response, validated_request
-from proxy.pages.viewing import FormFields, SignedIn
+from proxy.pages.site import Pages, form, html_response, validated_request
+from proxy.pages.viewing import FormFields, SignedIn, route
 from proxy.services.reports.background_reports import KEEP_S, PendingReport
 from proxy.store.sql.views.savings import (
     OverviewQuestion,
@@ -60,30 +58,24 @@ _NEXT_DIMENSION: Final = {
 }
 
 
-def router(site: Site, ledger: LedgerResources, operations: Operations) -> APIRouter:
-    """The routes of the pages."""
-    routes = site.router()
-    _add_overview(routes, site, ledger, operations)
-    _add_costs(routes, site, ledger.costs, operations.events)
-    _add_reports(routes, site, ledger.reports, operations)
-    _add_savings(routes, site, ledger.savings)
-    _add_latency(routes, site, ledger.latency, operations.events)
-    return routes
+@dataclass(eq=False)
+class CostPages(Pages):
+    """Pages of money and speed."""
 
+    ledger: LedgerResources
+    operations: Operations
 
-def _add_overview(
-    routes: APIRouter, site: Site, ledger: LedgerResources, operations: Operations
-) -> None:
-    @routes.get(HOME)
-    async def overview_page(viewer: SignedIn) -> Response:
+    @route("GET", "")
+    async def overview(self, viewer: SignedIn) -> Response:
         """Spend, alerts, and the savings not taken yet."""
+        operations, ledger = self.operations, self.ledger
         query = CostsQuery.model_validate(_BY_FEATURE)
         alerts, objectives, events = await asyncio.gather(
             operations.budgets.alerts(viewer),
             operations.objectives.list(viewer),
             operations.events.list(viewer, query),
         )
-        page = site.page_around(
+        page = self.site.page_around(
             "overview.html",
             viewer,
             alerts=None if alerts.alerts is None else alerts.alerts[:_MAX_ALERTS],
@@ -106,57 +98,49 @@ def _add_overview(
             html = await run_in_threadpool(page, OverviewView())
         return html_response(html)
 
-
-def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResource) -> None:
-    @routes.get(f"{HOME}/costs")
-    async def costs_page(
-        request: Request, viewer: SignedIn, query: Annotated[CostsQuery, Query()]
+    @route("GET", "/costs")
+    async def costs(
+        self, request: Request, viewer: SignedIn, query: Annotated[CostsQuery, Query()]
     ) -> Response:
         """Costs by any dimension, over time."""
         params = dict(request.query_params)
         filters = {name: value for name, value in params.items() if name in _CALL_PARAMETERS}
-        page = site.page_around(
+        page = self.site.page_around(
             "costs.html",
             viewer,
             params=params,
             dimensions=get_args(CostDimension),
             next_dimension=_NEXT_DIMENSION,
             call_filters=filters if viewer.may(Action.SEE_CALLS) else None,
-            events=await events.list(viewer, query),
+            events=await self.operations.events.list(viewer, query),
         )
         try:
-            html = await costs.costs(viewer, query, page)
+            html = await self.ledger.costs.costs(viewer, query, page)
         except Unready:
             if not query.reads_receipts:
                 raise
-            return await site.html(
+            period = query.period(self.site.now())
+            return await self.site.html(
                 "slow_costs.html",
                 viewer,
                 section="costs",
                 params=params,
-                period=query.period(site.now()),
-                last=query.period(site.now()).days[-1].first,
+                period=period,
+                last=period.days[-1].first,
                 by=query.by,
             )
         return html_response(html)
 
-
-def _add_reports(
-    routes: APIRouter,
-    site: Site,
-    reports: CostReportsResource,
-    operations: Operations,
-) -> None:
-    @routes.get(f"{HOME}/reports")
-    async def reports_page(
-        request: Request, viewer: SignedIn, query: Annotated[ReportQuery, Query()]
+    @route("GET", "/reports")
+    async def reports(
+        self, request: Request, viewer: SignedIn, query: Annotated[ReportQuery, Query()]
     ) -> Response:
         """A cost report, to read, print or download, and the reports that are sent by schedule."""
-        answer = await reports.report(viewer, query)
+        answer = await self.ledger.reports.report(viewer, query)
         if isinstance(answer, PendingReport):
-            return await _pending_page(site, viewer, answer)
+            return await self._pending_report(viewer, answer)
         report = answer.report
-        return await site.html(
+        return await self.site.html(
             "reports.html",
             viewer,
             report=report,
@@ -167,14 +151,30 @@ def _add_reports(
             dimensions=DIMENSIONS,
             api=f"{API_PATH}/reports/cost",
             rows=report.rows[:_MAX_ROWS],
-            scheduled=await operations.scheduled_reports.list(viewer),
+            scheduled=await self.operations.scheduled_reports.list(viewer),
             may_send=viewer.may(Action.SEND_MESSAGES),
         )
 
-    async def send_report(viewer: Viewer, fields: FormFields) -> Response:
+    async def _pending_report(self, viewer: Viewer, pending: PendingReport) -> Response:
+        """A page that loads again by itself until the report is there."""
+        page = await self.site.html(
+            "report_pending.html",
+            viewer,
+            status=HTTPStatus.ACCEPTED,
+            section="reports",
+            pending=pending,
+            deadline_minutes=round(REPORT_DEADLINE_S / 60),
+            kept_minutes=round(KEEP_S / 60),
+        )
+        page.headers["refresh"] = str(_REFRESH_S)
+        return page
+
+    @form("/reports/send")
+    async def send_report(self, viewer: Viewer, fields: FormFields) -> Response:
+        """Sends a scheduled report now, and says who took it."""
         request = validated_request(SendRequest, period=fields["period"])
-        sent = await operations.report_sending.send(viewer, fields["name"], request)
-        return await site.html(
+        sent = await self.operations.report_sending.send(viewer, fields["name"], request)
+        return await self.site.html(
             "sent.html",
             viewer,
             section="reports",
@@ -183,48 +183,25 @@ def _add_reports(
             back="/reports#scheduled",
         )
 
-    site.add_form(routes, "/reports/send", send_report)
-
-
-async def _pending_page(site: Site, viewer: Viewer, pending: PendingReport) -> Response:
-    """A page that loads again by itself until the report is there."""
-    page = await site.html(
-        "report_pending.html",
-        viewer,
-        status=HTTPStatus.ACCEPTED,
-        section="reports",
-        pending=pending,
-        deadline_minutes=round(REPORT_DEADLINE_S / 60),
-        kept_minutes=round(KEEP_S / 60),
-    )
-    page.headers["refresh"] = str(_REFRESH_S)
-    return page
-
-
-def _add_savings(routes: APIRouter, site: Site, savings: SavingsResource) -> None:
-    @routes.get(f"{HOME}/savings")
-    async def savings_page(
-        request: Request, viewer: SignedIn, query: Annotated[SavingsQuery, Query()]
+    @route("GET", "/savings")
+    async def savings(
+        self, request: Request, viewer: SignedIn, query: Annotated[SavingsQuery, Query()]
     ) -> Response:
         """Savings as a signed waterfall, measured and estimated, and those not taken yet."""
-        page = site.page_around("savings.html", viewer, params=dict(request.query_params))
-        return html_response(await savings.savings(viewer, query, page))
+        page = self.site.page_around("savings.html", viewer, params=dict(request.query_params))
+        return html_response(await self.ledger.savings.savings(viewer, query, page))
 
-
-def _add_latency(
-    routes: APIRouter, site: Site, latency: LatencyResource, events: EventsResource
-) -> None:
-    @routes.get(f"{HOME}/latency")
-    async def latency_page(
-        request: Request, viewer: SignedIn, query: Annotated[LatencyQuery, Query()]
+    @route("GET", "/latency")
+    async def latency(
+        self, request: Request, viewer: SignedIn, query: Annotated[LatencyQuery, Query()]
     ) -> Response:
         """Percentiles over time, and calls by time and latency."""
-        page = site.page_around(
+        page = self.site.page_around(
             "latency.html",
             viewer,
             params=dict(request.query_params),
             metrics=_METRICS,
             dimensions=get_args(LatencyDimension),
-            events=await events.list(viewer, query),
+            events=await self.operations.events.list(viewer, query),
         )
-        return html_response(await latency.latency(viewer, query, page))
+        return html_response(await self.ledger.latency.latency(viewer, query, page))

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from dashboards.board import AdminBoard
-from dashboards.pages import HOME
 from proxy.errors import CallerError
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
@@ -29,15 +28,15 @@ from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
-from proxy.pages.site import FormCheck, Site, html_response, redirect, validated_request
-from proxy.pages.viewing import FormFields, SignedIn, form_fields, unknown_form_error
+from proxy.pages.site import FormCheck, Pages, form, html_response, redirect, validated_request
+from proxy.pages.viewing import FormFields, SignedIn, form_fields, route, unknown_form_error
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from slo.duration import parse_duration
 
 _COMPACTION_FIELDS: Final = ("keep_turns", "target_tokens")
 #: Stands for a time with a fault while the other fields of its form are checked.
 _ANY_SECONDS: Final = 3_600.0
-_FEATURE_PATH: Final = f"{HOME}/layouts/{{team}}/{{feature:path}}"
+_FEATURE_PATH: Final = "/layouts/{team}/{feature:path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,107 +59,97 @@ class Operations:
         return [getattr(self, field.name).router() for field in fields(self)]
 
 
-def router(
-    site: Site, operations: Operations, board: AdminBoard, savings: SavingsResource
-) -> APIRouter:
-    """The routes of the pages; the board knows calls that fell back, savings what was measured."""
-    routes = site.router()
-    _add_objectives(routes, site, operations.objectives, board)
-    _add_layouts(routes, site, operations.features, savings)
-    _add_models(routes, site, operations.models)
-    _add_settings(routes, site, operations.configuration)
-    return routes
+@dataclass(eq=False)
+class OperationPages(Pages):
+    """The pages; the board knows calls that fell back, savings what control arms measured."""
 
+    operations: Operations
+    board: AdminBoard
+    savings: SavingsResource
 
-def _add_objectives(
-    routes: APIRouter, site: Site, objectives: ObjectivesResource, board: AdminBoard
-) -> None:
-    @routes.get(f"{HOME}/objectives")
-    async def objectives_page(viewer: SignedIn) -> Response:
+    @route("GET", "/objectives")
+    async def objectives(self, viewer: SignedIn) -> Response:
         """Objectives, reroutes and calls that fell back."""
-        shown = await objectives.list(viewer)
+        shown = await self.operations.objectives.list(viewer)
         sees_all_calls = viewer.teams is None and viewer.may(Action.SEE_CALLS)
-        return await site.html(
+        return await self.site.html(
             "objectives.html",
             viewer,
             shown=shown,
-            rerouted_calls=await board.rerouted_calls() if sees_all_calls else (),
+            rerouted_calls=await self.board.rerouted_calls() if sees_all_calls else (),
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
         )
 
-    async def pin(viewer: Viewer, fields: FormFields) -> None:
-        form, level, why = FormCheck(), fields["level"], fields["why"]
-        lasts = form.read(lambda: _pin_seconds(fields["for"]))
-        pin = form.read(
-            lambda: validated_request(
-                PinRequest, level=level, seconds=_ANY_SECONDS if lasts is None else lasts, why=why
-            )
+    @form("/objectives/pin", back="/objectives")
+    async def pin(self, viewer: Viewer, fields: FormFields) -> None:
+        """Pins an objective."""
+        check, level, why = FormCheck(), fields["level"], fields["why"]
+        lasts = check.read(lambda: _pin_seconds(fields["for"]))
+        seconds = _ANY_SECONDS if lasts is None else lasts
+        pin = check.read(
+            lambda: validated_request(PinRequest, level=level, seconds=seconds, why=why)
         )
-        form.finish()
+        check.finish()
         assert pin is not None  # noqa: S101 - a form without faults
-        await objectives.pin(viewer, fields["name"], pin)
+        await self.operations.objectives.pin(viewer, fields["name"], pin)
 
-    async def release(viewer: Viewer, fields: FormFields) -> None:
-        await objectives.release(viewer, fields["name"])
+    @form("/objectives/release", back="/objectives")
+    async def release(self, viewer: Viewer, fields: FormFields) -> None:
+        """Ends a pin."""
+        await self.operations.objectives.release(viewer, fields["name"])
 
-    site.add_form(routes, "/objectives/pin", pin, "/objectives")
-    site.add_form(routes, "/objectives/release", release, "/objectives")
-
-
-def _add_layouts(
-    routes: APIRouter, site: Site, features: FeaturesResource, savings: SavingsResource
-) -> None:
-    @routes.get(f"{HOME}/layouts")
-    async def layouts_page(viewer: SignedIn) -> Response:
+    @route("GET", "/layouts")
+    async def layouts(self, viewer: SignedIn) -> Response:
         """Planning and compaction of each feature."""
-        return html_response(await features.list(viewer, site.page_around("layouts.html", viewer)))
+        page = self.site.page_around("layouts.html", viewer)
+        return html_response(await self.operations.features.list(viewer, page))
 
-    @routes.get(_FEATURE_PATH)
-    async def feature_page(viewer: SignedIn, team: str, feature: FeatureName) -> Response:
+    @route("GET", _FEATURE_PATH)
+    async def feature(self, viewer: SignedIn, team: str, feature: FeatureName) -> Response:
         """One feature, with each version of its layout."""
-        shown = await features.get(viewer, team, feature)
-        return await site.html(
+        shown = await self.operations.features.get(viewer, team, feature)
+        measured = await self.savings.measurement_of(viewer, team, shown.team_name, shown.feature)
+        return await self.site.html(
             "feature.html",
             viewer,
             section="layouts",
             shown=shown,
-            measured=await savings.measurement_of(viewer, team, shown.team_name, shown.feature),
+            measured=measured,
             modes=[mode.value for mode in PlanningMode],
             compaction_modes=[mode.value for mode in CompactionMode],
             may_change=viewer.may(Action.CHANGE_TEAM_SETTINGS, team),
         )
 
-    @routes.post(_FEATURE_PATH)
+    @route("POST", _FEATURE_PATH)
     async def change_feature(
-        request: Request, viewer: SignedIn, team: str, feature: FeatureName
+        self, request: Request, viewer: SignedIn, team: str, feature: FeatureName
     ) -> Response:
         """Changes one setting of a feature, as the form's ``change`` says."""
-        request.state.form_fields = fields = await form_fields(request)
+        fields, features = await form_fields(request), self.operations.features
         await _change_feature(features, viewer, (team, feature), fields)
         return redirect(f"/layouts/{quote(team)}/{quote(feature) or '-'}")
 
-
-def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
-    @routes.get(f"{HOME}/models")
-    async def models_page(request: Request, viewer: SignedIn) -> Response:
+    @route("GET", "/models")
+    async def models(self, request: Request, viewer: SignedIn) -> Response:
         """Models and prices."""
         search = request.query_params.get("q", "")[:100].lower()
         listed = [
             model
-            for model in await models.models(viewer)
+            for model in await self.operations.models.models(viewer)
             if search in model.id.lower() or any(search in one.name.lower() for one in model.routes)
         ]
         is_unpriced = request.query_params.get("unpriced") == "true"
         if is_unpriced:
             listed = [model for model in listed if not all(one.is_priced for one in model.routes)]
-        return await site.html(
+        return await self.site.html(
             "models.html", viewer, models=listed, wanted=search, is_unpriced=is_unpriced
         )
 
-    @routes.get(f"{HOME}/engines")
-    async def engines_page(viewer: SignedIn) -> Response:
+    @route("GET", "/engines")
+    async def engines(self, viewer: SignedIn) -> Response:
         """Replicas of self-hosted engines, their speculation, and what they read ahead."""
-        return await site.html(
+        models = self.operations.models
+        return await self.site.html(
             "engines.html",
             viewer,
             replicas=await models.engines(viewer),
@@ -168,17 +157,16 @@ def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
             warming=await models.warming(viewer),
         )
 
-
-def _add_settings(routes: APIRouter, site: Site, configuration: ConfigurationResource) -> None:
-    @routes.get(f"{HOME}/settings")
-    async def settings_page(viewer: SignedIn) -> Response:
+    @route("GET", "/settings")
+    async def settings(self, viewer: SignedIn) -> Response:
         """Settings, and what the files hold."""
-        return await site.html("settings.html", viewer, shown=await configuration.get(viewer))
+        shown = await self.operations.configuration.get(viewer)
+        return await self.site.html("settings.html", viewer, shown=shown)
 
-    async def reload(viewer: Viewer, _fields: FormFields) -> None:
-        await configuration.reload(viewer)
-
-    site.add_form(routes, "/settings/reload", reload, "/settings")
+    @form("/settings/reload", back="/settings")
+    async def reload(self, viewer: Viewer, _fields: FormFields) -> None:
+        """Reads catalog, policies and engines files again."""
+        await self.operations.configuration.reload(viewer)
 
 
 def _pin_seconds(text: str) -> float:

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dashboards.access import Action, Role, Viewer
-from dashboards.pages import HOME
 from dashboards.views.access import CreatedKey, SignInLink, changed_values
 from proxy.errors import CallerError
 from proxy.pages.access.sign_in import PageAccess
@@ -23,9 +22,16 @@ from proxy.pages.resources.people import (
     SignInState,
 )
 from proxy.pages.resources.teams import NewKey, NewTeam, PromptRetention, TeamsResource
-from proxy.pages.site import FormCheck, Site, redirect, validated_request
+from proxy.pages.site import FormCheck, Pages, form, redirect, validated_request
 from proxy.pages.store_questions import StoreAsker
-from proxy.pages.viewing import Clock, FormFields, SignedIn, form_fields, unknown_form_error
+from proxy.pages.viewing import (
+    Clock,
+    FormFields,
+    SignedIn,
+    form_fields,
+    route,
+    unknown_form_error,
+)
 from proxy.store.store import Store
 from slo.duration import parse_duration
 from slo.window import Window
@@ -60,23 +66,17 @@ class AccessResources:
         return [self.teams.router(), self.people.router(), self.audit.router()]
 
 
-def router(site: Site, resources: AccessResources) -> APIRouter:
-    """The routes of the pages."""
-    routes = site.router()
-    _add_teams(routes, site, resources.teams)
-    _add_team_forms(routes, site, resources.teams)
-    _add_people(routes, site, resources)
-    _add_audit(routes, site, resources)
-    _add_account(routes, site, resources.people)
-    return routes
+@dataclass(eq=False)
+class PeoplePages(Pages):
+    """The pages of teams and keys, of people, of the audit log and of the viewer's account."""
 
+    resources: AccessResources
 
-def _add_teams(routes: APIRouter, site: Site, teams: TeamsResource) -> None:
-    async def show(
-        viewer: Viewer, *, team: str = "", after: str = "", created: CreatedKey | None = None
+    async def _show_teams(
+        self, viewer: Viewer, *, team: str = "", after: str = "", created: CreatedKey | None = None
     ) -> Response:
-        sees_keys = viewer.may(Action.CHANGE_KEYS, team or None)
-        return await site.html(
+        teams, sees_keys = self.resources.teams, viewer.may(Action.CHANGE_KEYS, team or None)
+        return await self.site.html(
             "teams.html",
             viewer,
             teams=await teams.list(viewer),
@@ -88,84 +88,85 @@ def _add_teams(routes: APIRouter, site: Site, teams: TeamsResource) -> None:
             windows=list(Window),
         )
 
-    @routes.get(f"{HOME}/teams")
-    async def teams_page(
+    @route("GET", "/teams")
+    async def teams(
+        self,
         viewer: SignedIn,
         team: Annotated[str, Query(max_length=128)] = "",
         after: Annotated[str, Query(max_length=128)] = "",
     ) -> Response:
         """Teams and their keys."""
-        return await show(viewer, team=team, after=after)
+        return await self._show_teams(viewer, team=team, after=after)
 
-    async def create_key(viewer: Viewer, fields: FormFields) -> Response:
+    @form("/teams/create-key")
+    async def create_key(self, viewer: Viewer, fields: FormFields) -> Response:
         """Makes a key, and shows its secret once."""
-        key = _new_key(fields, teams, site.now())
-        return await show(viewer, created=await teams.create_key(viewer, key))
+        teams = self.resources.teams
+        key = _new_key(fields, teams, self.site.now())
+        return await self._show_teams(viewer, created=await teams.create_key(viewer, key))
 
-    site.add_form(routes, "/teams/create-key", create_key)
-
-
-def _add_team_forms(routes: APIRouter, site: Site, teams: TeamsResource) -> None:
-    async def create_team(viewer: Viewer, fields: FormFields) -> None:
+    @form("/teams/create", back="/teams")
+    async def create_team(self, viewer: Viewer, fields: FormFields) -> None:
+        """Makes a team."""
         keeps = "keep" in fields
         team = validated_request(NewTeam, name=fields["name"], keeps_prompts=keeps)
-        await teams.create(viewer, team)
+        await self.resources.teams.create(viewer, team)
 
-    async def keep_prompts(viewer: Viewer, fields: FormFields) -> None:
+    @form("/teams/prompts", back="/teams")
+    async def keep_prompts(self, viewer: Viewer, fields: FormFields) -> None:
+        """Has a team's prompts stored, or no more."""
         retention = PromptRetention(keeps_prompts=fields["keep"] == "yes")
-        await teams.keep_prompts(viewer, fields["team"], retention)
+        await self.resources.teams.keep_prompts(viewer, fields["team"], retention)
 
-    async def revoke_key(viewer: Viewer, fields: FormFields) -> None:
-        await teams.revoke(viewer, fields["key"])
+    @form("/teams/revoke-key", back="/teams")
+    async def revoke_key(self, viewer: Viewer, fields: FormFields) -> None:
+        """Closes a key for good."""
+        await self.resources.teams.revoke(viewer, fields["key"])
 
-    async def set_key_budget(viewer: Viewer, fields: FormFields) -> None:
+    @form("/teams/key-budget", back="/teams#keys")
+    async def set_key_budget(self, viewer: Viewer, fields: FormFields) -> None:
         """Sets the budget of a key, or removes it where no limit is given."""
-        if (budget := _key_budget(fields)) is None:
-            await teams.budgets.remove(viewer, fields["key"])
+        budgets, budget = self.resources.teams.budgets, _key_budget(fields)
+        if budget is None:
+            await budgets.remove(viewer, fields["key"])
         else:
-            await teams.budgets.set(viewer, fields["key"], budget)
+            await budgets.set(viewer, fields["key"], budget)
 
-    site.add_form(routes, "/teams/create", create_team, "/teams")
-    site.add_form(routes, "/teams/prompts", keep_prompts, "/teams")
-    site.add_form(routes, "/teams/revoke-key", revoke_key, "/teams")
-    site.add_form(routes, "/teams/key-budget", set_key_budget, "/teams#keys")
-
-
-def _add_people(routes: APIRouter, site: Site, resources: AccessResources) -> None:
-    people = resources.people
-
-    async def show(viewer: Viewer, request: Request, link: SignInLink | None = None) -> Response:
-        return await site.html(
+    async def _show_people(
+        self, viewer: Viewer, request: Request, link: SignInLink | None = None
+    ) -> Response:
+        return await self.site.html(
             "people.html",
             viewer,
-            people=await people.list(viewer),
-            teams=await resources.teams.list(viewer),
+            people=await self.resources.people.list(viewer),
+            teams=await self.resources.teams.list(viewer),
             roles=[role.value for role in Role],
             link=link,
             base_url=str(request.base_url).rstrip("/"),
         )
 
-    @routes.get(f"{HOME}/people")
-    async def people_page(request: Request, viewer: SignedIn) -> Response:
+    @route("GET", "/people")
+    async def people(self, request: Request, viewer: SignedIn) -> Response:
         """People who may sign in."""
-        return await show(viewer, request)
+        return await self._show_people(viewer, request)
 
-    @routes.post(f"{HOME}/people/add")
-    async def add(request: Request, viewer: SignedIn) -> Response:
+    @route("POST", "/people/add")
+    async def add_person(self, request: Request, viewer: SignedIn) -> Response:
         """Adds a person, and shows their link once."""
-        request.state.form_fields = fields = await form_fields(request)
+        fields = await form_fields(request)
         new_person = validated_request(
             NewPerson, name=fields["name"], role=fields["role"], teams=_chosen_teams(fields)
         )
-        return await show(viewer, request, await people.add(viewer, new_person))
+        link = await self.resources.people.add(viewer, new_person)
+        return await self._show_people(viewer, request, link)
 
-    @routes.post(f"{HOME}/people/change")
-    async def change(request: Request, viewer: SignedIn) -> Response:
+    @route("POST", "/people/change")
+    async def change_person(self, request: Request, viewer: SignedIn) -> Response:
         """Changes a person as the form's ``change`` says."""
-        request.state.form_fields = fields = await form_fields(request)
+        fields, people = await form_fields(request), self.resources.people
         person, kind = fields["person"], fields["change"]
         if kind == "link":
-            return await show(viewer, request, await people.make_link(viewer, person))
+            return await self._show_people(viewer, request, await people.make_link(viewer, person))
         if kind == "role":
             teams = _chosen_teams(fields)
             role = validated_request(RoleChange, role=fields["role"], teams=teams)
@@ -176,36 +177,54 @@ def _add_people(routes: APIRouter, site: Site, resources: AccessResources) -> No
             raise unknown_form_error()
         return redirect("/people")
 
-
-def _add_audit(routes: APIRouter, site: Site, resources: AccessResources) -> None:
-    @routes.get(f"{HOME}/audit")
-    async def audit_page(viewer: SignedIn, query: Annotated[AuditQuery, Query()]) -> Response:
+    @route("GET", "/audit")
+    async def audit(self, viewer: SignedIn, query: Annotated[AuditQuery, Query()]) -> Response:
         """Changes that people made."""
-        return await site.html(
+        return await self.site.html(
             "audit.html",
             viewer,
-            page=await resources.audit.list(viewer, query),
+            page=await self.resources.audit.list(viewer, query),
             query=query,
-            names={team.id: team.name for team in await resources.teams.list(viewer)},
+            names={team.id: team.name for team in await self.resources.teams.list(viewer)},
             changed_values=changed_values,
         )
+
+    @route("GET", "/account")
+    async def account(self, viewer: SignedIn) -> Response:
+        """The viewer's own account."""
+        account = await self.resources.people.account(viewer)
+        return await self.site.html("account.html", viewer, account=account)
+
+    @form("/account/password", back="/account")
+    async def set_password(self, viewer: Viewer, fields: FormFields) -> None:
+        """Sets the viewer's own password."""
+        password, current = fields["password"], fields["current"]
+        if password != fields["again"]:
+            raise CallerError("The two new passwords differ.", code="invalid_form")
+        request = validated_request(NewPassword, password=password, current=current)
+        await self.resources.people.set_password(viewer, request)
+
+    @form("/account/end-session", back="/account")
+    async def end_session(self, viewer: Viewer, fields: FormFields) -> None:
+        """Ends one of the viewer's own sessions."""
+        await self.resources.people.end_session(viewer, fields["session"])
 
 
 def _new_key(fields: FormFields, teams: TeamsResource, now: float) -> NewKey:
     """The key that a form asks for; raises CallerError with all its faults."""
-    form = FormCheck()
-    expires = form.read(lambda: _end(fields["lasts"], now))
-    budget = form.read(lambda: _key_budget(fields))
+    check = FormCheck()
+    expires = check.read(lambda: _end(fields["lasts"], now))
+    budget = check.read(lambda: _key_budget(fields))
     if budget is not None:
-        form.read(lambda: teams.budgets.check(budget))
+        check.read(lambda: teams.budgets.check(budget))
     models = [name.strip() for name in fields["models"].split(",") if name.strip()]
     named = {name: fields[name] for name in ("team", "name", "feature")}
-    key = form.read(
+    key = check.read(
         lambda: validated_request(
             NewKey, **named, expires=expires, models=models or None, budget=budget
         )
     )
-    form.finish()
+    check.finish()
     assert key is not None  # noqa: S101 - a form without faults
     return key
 
@@ -231,24 +250,3 @@ def _key_budget(fields: FormFields) -> KeyBudget | None:
 def _chosen_teams(fields: FormFields) -> list[str]:
     """Ids of the teams that are ticked."""
     return [name.removeprefix("team:") for name in fields if name.startswith("team:")]
-
-
-def _add_account(routes: APIRouter, site: Site, people: PeopleResource) -> None:
-    @routes.get(f"{HOME}/account")
-    async def account_page(viewer: SignedIn) -> Response:
-        """The viewer's own account."""
-        return await site.html("account.html", viewer, account=await people.account(viewer))
-
-    async def set_password(viewer: Viewer, fields: FormFields) -> None:
-        if fields["password"] != fields["again"]:
-            raise CallerError("The two new passwords differ.", code="invalid_form")
-        new_password = validated_request(
-            NewPassword, password=fields["password"], current=fields["current"]
-        )
-        await people.set_password(viewer, new_password)
-
-    async def end_session(viewer: Viewer, fields: FormFields) -> None:
-        await people.end_session(viewer, fields["session"])
-
-    site.add_form(routes, "/account/password", set_password, "/account")
-    site.add_form(routes, "/account/end-session", end_session, "/account")

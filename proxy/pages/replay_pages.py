@@ -15,20 +15,19 @@ import resource
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.pages import HOME
 from dashboards.views.replay import ReplayReport
 from proxy.errors import CallerError, Unready
-from proxy.pages.site import Site
-from proxy.pages.viewing import SignedIn, check_allowed, uploaded_file
+from proxy.pages.site import Pages
+from proxy.pages.viewing import SignedIn, check_allowed, route, uploaded_file
 
-_PATH: Final = f"{HOME}/replay"
 MAX_LOG_BYTES: Final = 16 * 2**20
 _COMMAND: Final = (sys.executable, "-m", "proxy.cli.main", "replay", "--json", "-")
 _TIMEOUT_S: Final = 120.0
@@ -110,26 +109,27 @@ def _bound(process: Process) -> None:
         resource.prlimit(process.pid, resource.RLIMIT_AS, limits)
 
 
-def router(site: Site, replay: Callable[[bytes], Awaitable[ReplayReport]]) -> APIRouter:
-    """The routes of the page; ``replay`` makes the report of a log's bytes."""
-    routes = site.router()
+@dataclass(eq=False)
+class ReplayPages(Pages):
+    """The page; ``replay`` makes the report of a log's bytes."""
 
-    async def page(viewer: Viewer, name: str = "", report: ReplayReport | None = None) -> Response:
-        megabytes = MAX_LOG_BYTES // 2**20
-        shown = {"name": name, "report": report, "megabytes": megabytes}
-        return await site.html("replay.html", viewer, shown=shown)
+    replay: Callable[[bytes], Awaitable[ReplayReport]]
 
-    @routes.get(_PATH)
-    async def replay_page(viewer: SignedIn) -> Response:
+    async def _show(
+        self, viewer: Viewer, name: str = "", report: ReplayReport | None = None
+    ) -> Response:
+        shown = {"name": name, "report": report, "megabytes": MAX_LOG_BYTES // 2**20}
+        return await self.site.html("replay.html", viewer, shown=shown)
+
+    @route("GET", "/replay")
+    async def choose_log(self, viewer: SignedIn) -> Response:
         """The form that takes a log."""
         check_allowed(viewer, Action.SEE_COSTS)
-        return await page(viewer)
+        return await self._show(viewer)
 
-    @routes.post(_PATH)
-    async def replay_log(request: Request, viewer: SignedIn) -> Response:
+    @route("POST", "/replay")
+    async def replay_log(self, request: Request, viewer: SignedIn) -> Response:
         """The report of a log; nothing of it stays here."""
         check_allowed(viewer, Action.SEE_COSTS)
         name, log = await uploaded_file(request, MAX_LOG_BYTES)
-        return await page(viewer, name, await replay(log))
-
-    return routes
+        return await self._show(viewer, name, await self.replay(log))

@@ -33,13 +33,14 @@ from proxy.pages.viewing import (
     check_source,
     form_fields,
     invalid_query_error,
+    marked_routes,
+    route,
 )
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
-Submit = Callable[[Viewer, FormFields], Awaitable[object]]
-"""Does what a form asks for; returns a page to show, or None."""
+P = TypeVar("P", bound="Pages")
 
 _MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 #: For a file whose name has its version, and for those that browsers are to ask for again.
@@ -151,7 +152,9 @@ async def _own_page(request: Request, path: str) -> str:
 def page_router(require_viewer: Callable[..., object] | None = None) -> APIRouter:
     """A router for pages; with a dependency, for those of people who are signed in."""
     required = [] if require_viewer is None else [Depends(require_viewer)]
-    return APIRouter(route_class=PageRoute, include_in_schema=False, dependencies=required)
+    return APIRouter(
+        prefix=HOME, route_class=PageRoute, include_in_schema=False, dependencies=required
+    )
 
 
 def _own_path(url: str) -> str:
@@ -168,25 +171,6 @@ class Site:
 
     _read_viewer: ReadViewer
     now: Clock
-
-    def router(self) -> APIRouter:
-        """A router for pages of people who are signed in; their routes may ask for `SignedIn`."""
-        return page_router(self._require_viewer)
-
-    def add_form(self, routes: APIRouter, path: str, submit: Submit, back: str = "") -> None:
-        """Adds the route that takes a form, and then sends the browser to the page ``back``.
-
-        Args:
-            path: Path below ``/admin``, as ``back`` is.
-            submit: Does what the form asks for; a page that it returns is shown instead.
-        """
-
-        async def take(request: Request, viewer: SignedIn) -> Response:
-            request.state.form_fields = fields = await form_fields(request)
-            page = await submit(viewer, fields)
-            return page if isinstance(page, Response) else redirect(back)
-
-        routes.add_api_route(HOME + path, take, methods=["POST"])
 
     def page_around(
         self, template: str, viewer: Viewer, **values: object
@@ -212,7 +196,7 @@ class Site:
         section = template.partition(".")[0]
         return {"viewer": viewer, "now": self.now(), "section": section, **values}
 
-    async def _require_viewer(self, request: Request) -> None:
+    async def require_viewer(self, request: Request) -> None:
         """A dependency of pages: somebody is signed in, and forms come from our own pages."""
         if request.method not in SAFE_METHODS:
             check_source(request)
@@ -221,6 +205,44 @@ class Site:
             query = f"?{request.url.query}" if request.url.query else ""
             raise _SignInRequired(f"{request.url.path}{query}")
         request.state.viewer = viewer
+
+
+@dataclass(eq=False)
+class Pages:
+    """Pages of one part of the menu: methods that are marked by `route` or `form`."""
+
+    site: Site
+
+    def router(self) -> APIRouter:
+        """The routes of the pages, for people who are signed in."""
+        routes = page_router(self.site.require_viewer)
+        for method, options in marked_routes(self):
+            routes.add_api_route(endpoint=method, **options)
+        return routes
+
+
+def form(
+    path: str, back: str = ""
+) -> Callable[
+    [Callable[[P, Viewer, FormFields], Awaitable[object]]],
+    Callable[[P, Request, Viewer], Awaitable[Response]],
+]:
+    """Has a method take a form, after which the browser is sent to the page ``back``.
+
+    A page that the method returns is shown instead.
+    """
+
+    def decorate(
+        submit: Callable[[P, Viewer, FormFields], Awaitable[object]],
+    ) -> Callable[[P, Request, Viewer], Awaitable[Response]]:
+        @route("POST", path)
+        async def take(self: P, request: Request, viewer: SignedIn) -> Response:
+            page = await submit(self, viewer, await form_fields(request))
+            return page if isinstance(page, Response) else redirect(back)
+
+        return take
+
+    return decorate
 
 
 def html_response(html: str | bytes, status: int = 200) -> Response:

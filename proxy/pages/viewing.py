@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import fields
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -15,6 +15,7 @@ from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
 from proxy.store.sql.access.audit_log import AuditedChange
 
+M = TypeVar("M", bound=Callable[..., object])
 V = TypeVar("V")
 
 ReadViewer = Callable[[Request], Awaitable[Viewer | None]]
@@ -26,6 +27,8 @@ RecordChange = Callable[[AuditedChange], Awaitable[None]]
 Clock = Callable[[], float]
 """The time of now, in seconds since the epoch."""
 
+#: The attribute of a method that has its route.
+_ROUTE: Final = "_route"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
 #: Bytes and fields of a form.
@@ -86,6 +89,23 @@ def _viewer(request: Request) -> Viewer:
 
 SignedIn = Annotated[Viewer, Depends(_viewer)]
 """The viewer, in the signature of a route whose router requires one."""
+
+
+def route(method: str, path: str, **options: Any) -> Callable[[M], M]:  # noqa: ANN401 - as FastAPI takes them
+    """Marks a method as the answer to requests for a path, below that of its pages or its API."""
+
+    def mark(answer: M) -> M:
+        setattr(answer, _ROUTE, {"methods": [method], "path": path, **options})
+        return answer
+
+    return mark
+
+
+def marked_routes(owner: object) -> Iterator[tuple[Callable[..., Any], dict[str, Any]]]:
+    """The marked methods of an object, in their order, each with what FastAPI is to know of it."""
+    for name, method in vars(type(owner)).items():
+        if (options := getattr(method, _ROUTE, None)) is not None:
+            yield getattr(owner, name), options
 
 
 def check_allowed(viewer: Viewer, action: Action, team: str | None = None) -> None:
@@ -149,6 +169,8 @@ class FormFields(dict[str, str]):
 async def form_fields(request: Request) -> FormFields:
     """The fields of a submitted form, stripped; of a name that comes twice the last.
 
+    They stay with the request, from which a form with faults is filled in again.
+
     Raises:
         CallerError: If it is no form, did not come whole, or is too long for one.
     """
@@ -159,7 +181,9 @@ async def form_fields(request: Request) -> FormFields:
         )
     except ValueError:
         raise unknown_form_error() from None
-    return FormFields((name, value.strip()) for name, value in fields)
+    read = FormFields((name, value.strip()) for name, value in fields)
+    request.state.form_fields = read
+    return read
 
 
 async def uploaded_file(request: Request, most: int) -> tuple[str, bytes]:

@@ -208,7 +208,7 @@ def router(
     """The routes that send people to the provider, and to which it sends them back."""
     routes = page_router()
 
-    @routes.get(f"{HOME}/sso")
+    @routes.get("/sso")
     async def begin(request: Request) -> Response:
         """Sends a person to the provider."""
         cookie, url = await single.begin(page_path(request.query_params.get("next", "")))
@@ -225,7 +225,7 @@ def router(
         )
         return sent
 
-    @routes.get(CALLBACK_PATH)
+    @routes.get(CALLBACK_PATH.removeprefix(HOME))
     async def finish(request: Request) -> Response:
         """Signs in the person whom the provider sent back."""
         params, name = request.query_params, _SECURE_COOKIE if is_secure(request) else _COOKIE

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from dashboards.access import Action
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.report_sending import DeliveryResult, delivery_result
-from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
 from proxy.services.alerts.configured_sinks import (
     ConfiguredSink,
@@ -47,13 +47,13 @@ class AlertSinksResource(Resource):
     _now: Clock
     _underway: set[str] = field(default_factory=set)
 
-    @api_route("GET", "/alerts/sinks", name="list_sinks")
+    @route("GET", "/alerts/sinks", name="list_sinks")
     async def list(self, viewer: SignedIn) -> Sequence[SinkView]:
         """Sinks of alerts, and why some get none."""
         check_allowed(viewer, Action.SEND_MESSAGES)
         return [_view(sink) for sink in self._reloader.snapshot.policies.sinks]
 
-    @api_route("POST", "/alerts/sinks/{name}/test", name="test_sink")
+    @route("POST", "/alerts/sinks/{name}/test", name="test_sink")
     async def test(self, viewer: SignedIn, name: str) -> DeliveryResult:
         """Sends a sink a test alert that begins with TEST."""
         check_allowed(viewer, Action.SEND_MESSAGES)

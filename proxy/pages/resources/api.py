@@ -3,14 +3,14 @@
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dashboards.access import Role
-from proxy.pages.viewing import HEADERS, ReadViewer, SignedIn, require_viewer
+from proxy.pages.viewing import HEADERS, ReadViewer, SignedIn, marked_routes, require_viewer, route
 
 API_PATH: Final = "/api/v1"
 _DESCRIPTION: Final = (
@@ -19,20 +19,6 @@ _DESCRIPTION: Final = (
     ' null is unknown. A team and a key are named by their ids, and a feature is "" for calls that'
     " name none. Lists are read page by page: `after` takes the `next` of the page before."
 )
-#: The attribute of a method that has its route.
-_ROUTE: Final = "_api_route"
-
-M = TypeVar("M", bound=Callable[..., object])
-
-
-def api_route(method: str, path: str, **options: Any) -> Callable[[M], M]:  # noqa: ANN401 - as FastAPI takes them
-    """Marks a method of a resource as the answer to requests for a path below the API's."""
-
-    def mark(answer: M) -> M:
-        setattr(answer, _ROUTE, {"methods": [method], "path": path, **options})
-        return answer
-
-    return mark
 
 
 class Resource:
@@ -47,10 +33,9 @@ class Resource:
     def router(self) -> APIRouter:
         """The routes of the marked methods, in their order."""
         routes = APIRouter(tags=[self.tag])
-        for name, method in vars(type(self)).items():
-            if (route := getattr(method, _ROUTE, None)) is not None:
-                description = inspect.cleandoc(method.__doc__ or "").partition("\n\nRaises:")[0]
-                routes.add_api_route(endpoint=getattr(self, name), description=description, **route)
+        for method, options in marked_routes(self):
+            description = inspect.cleandoc(method.__doc__ or "").partition("\n\nRaises:")[0]
+            routes.add_api_route(endpoint=method, description=description, **options)
         return routes
 
 
@@ -93,7 +78,7 @@ class _Session(Resource):
 
     tag = "session"
 
-    @api_route("GET", "/session")
+    @route("GET", "/session")
     async def session(self, viewer: SignedIn) -> SessionView:
         """The person who is signed in."""
         teams = None if viewer.teams is None else sorted(viewer.teams)

@@ -6,8 +6,8 @@ from typing import Final
 
 from dashboards.access import Action
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
-from proxy.pages.viewing import RecordChange, SignedIn, check_allowed
+from proxy.pages.resources.api import Resource
+from proxy.pages.viewing import RecordChange, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
 from proxy.settings import PREFIX, Settings
 from proxy.store.sql.access.audit_log import AuditedChange
@@ -58,7 +58,7 @@ class ConfigurationResource(Resource):
     _readiness: tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]
     _record: RecordChange
 
-    @api_route("GET", "/configuration", name="get_configuration")
+    @route("GET", "/configuration", name="get_configuration")
     async def get(self, viewer: SignedIn) -> ConfigurationView:
         """Settings, what the files hold, and what is wrong."""
         check_allowed(viewer, Action.CHANGE_CONFIGURATION)
@@ -74,7 +74,7 @@ class ConfigurationResource(Resource):
             notes=notes(),
         )
 
-    @api_route("POST", "/configuration/reload", name="reload_configuration")
+    @route("POST", "/configuration/reload", name="reload_configuration")
     async def reload(self, viewer: SignedIn) -> ConfigurationView:
         """Reads the files again.
 

@@ -16,8 +16,8 @@ from proxy.engines.state.traffic_file import (
     WarmingReport,
     read_traffic,
 )
-from proxy.pages.resources.api import Resource, api_route
-from proxy.pages.viewing import Clock, SignedIn, check_allowed, view_of
+from proxy.pages.resources.api import Resource
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 
 #: Rates of a route that are shown, by their name in the answer.
 _RATES: Final = ("input", "cache_read", "output")
@@ -146,14 +146,14 @@ class ModelsResource(Resource):
     _folder: Path
     _now: Clock
 
-    @api_route("GET", "/models", name="list_models")
+    @route("GET", "/models", name="list_models")
     async def models(self, viewer: SignedIn) -> Sequence[ModelView]:
         """Models with their routes and the standard prices of now."""
         check_allowed(viewer, Action.SEE_COSTS)
         now = self._now()
         return [self._model(model, now) for model in self._catalog().models.values()]
 
-    @api_route("GET", "/engines", name="list_engines")
+    @route("GET", "/engines", name="list_engines")
     async def engines(self, viewer: SignedIn) -> Sequence[ReplicaView]:
         """Replicas of self-hosted engines."""
         gateways = await self._traffic(viewer)
@@ -161,7 +161,7 @@ class ModelsResource(Resource):
             _replica(gateway.pid, replica) for gateway in gateways for replica in gateway.replicas
         ]
 
-    @api_route("GET", "/engines/warming", name="list_warming")
+    @route("GET", "/engines/warming", name="list_warming")
     async def warming(self, viewer: SignedIn) -> Sequence[WarmingView]:
         """Prompts that engines read ahead, their cost, and what calls gained."""
         return [
@@ -170,7 +170,7 @@ class ModelsResource(Resource):
             for report in gateway.warming
         ]
 
-    @api_route("GET", "/engines/speculation", name="list_speculation")
+    @route("GET", "/engines/speculation", name="list_speculation")
     async def speculation(self, viewer: SignedIn) -> Sequence[SpeculationReport]:
         """Advice on speculation by profile: acceptance, speed-ups, the recommended setting."""
         by_profile = {

@@ -17,9 +17,9 @@ from dashboards.board import (
     StateTimeline,
 )
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.services.objectives.objective_state import MISSED
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
@@ -72,7 +72,7 @@ class ObjectivesResource(Resource):
     _ask: StoreQuestions
     _now: Clock
 
-    @api_route("GET", "/objectives", name="list_objectives")
+    @route("GET", "/objectives", name="list_objectives")
     async def list(self, viewer: SignedIn) -> ObjectivesView:
         """Objectives and their state, and the latest reroutes."""
         check_allowed(viewer, Action.SEE_OPERATIONS)
@@ -106,7 +106,7 @@ class ObjectivesResource(Resource):
             ceilings=ceilings,
         )
 
-    @api_route("PUT", "/objectives/{name}/pin", name="pin_objective")
+    @route("PUT", "/objectives/{name}/pin", name="pin_objective")
     async def pin(self, viewer: SignedIn, name: str, request: PinRequest) -> ObjectiveStatus:
         """Pins an objective to a fallback level for a while."""
         objective = await self._find(viewer, name)
@@ -128,7 +128,7 @@ class ObjectivesResource(Resource):
         await self._store.ask(lambda: self._store.pins.set(pin))
         return await self._find(viewer, name)
 
-    @api_route("DELETE", "/objectives/{name}/pin", name="release_objective")
+    @route("DELETE", "/objectives/{name}/pin", name="release_objective")
     async def release(self, viewer: SignedIn, name: str) -> ObjectiveStatus:
         """Ends the pin of an objective."""
         await self._find(viewer, name)

@@ -12,10 +12,10 @@ from dashboards.views.access import AccountView, AuditPage, PersonView, SessionE
 from proxy.errors import CallerError
 from proxy.pages.access.passwords import MAX_CHARS, check_new_password
 from proxy.pages.access.sign_in import PageAccess
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.teams import ItemId, Name
 from proxy.pages.store_questions import StoreAsker
-from proxy.pages.viewing import Clock, SignedIn, check_allowed, view_of
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.store.sql.access.admin_sessions import SessionRecord
 from proxy.store.sql.access.users import LINK_LIFETIME_S, UserRecord
 from proxy.store.store import Store
@@ -73,7 +73,7 @@ class AuditResource(Resource):
     _store: Store
     _ask: StoreAsker
 
-    @api_route("GET", "/audit", name="list_changes")
+    @route("GET", "/audit", name="list_changes")
     async def list(self, viewer: SignedIn, query: Annotated[AuditQuery, Query()]) -> AuditPage:
         """Changes that people made, the newest first."""
         check_allowed(viewer, Action.SEE_AUDIT_LOG)
@@ -101,13 +101,13 @@ class PeopleResource(Resource):
     _access: PageAccess
     _now: Clock
 
-    @api_route("GET", "/people", name="list_people")
+    @route("GET", "/people", name="list_people")
     async def list(self, viewer: SignedIn) -> Sequence[PersonView]:
         """All people who may sign in."""
         check_allowed(viewer, Action.CHANGE_USERS)
         return [_person_view(user) for user in await self._change(self._store.users.all)]
 
-    @api_route("POST", "/people", name="add_person", status_code=201)
+    @route("POST", "/people", name="add_person", status_code=201)
     async def add(self, viewer: SignedIn, request: NewPerson) -> SignInLink:
         """Adds a person; the link is in this answer alone."""
         check_allowed(viewer, Action.CHANGE_USERS)
@@ -120,13 +120,13 @@ class PeopleResource(Resource):
         )
         return await self._link(viewer, request.name)
 
-    @api_route("POST", "/people/{person}/link", status_code=201)
+    @route("POST", "/people/{person}/link", status_code=201)
     async def make_link(self, viewer: SignedIn, person: ItemId) -> SignInLink:
         """Makes a link that signs a person in once."""
         check_allowed(viewer, Action.CHANGE_USERS)
         return await self._link(viewer, (await self._find(person)).name)
 
-    @api_route("PUT", "/people/{person}/role")
+    @route("PUT", "/people/{person}/role")
     async def change_role(
         self, viewer: SignedIn, person: ItemId, request: RoleChange
     ) -> PersonView:
@@ -143,7 +143,7 @@ class PeopleResource(Resource):
         self._access.forget(person)
         return _person_view(changed)
 
-    @api_route("PUT", "/people/{person}/state")
+    @route("PUT", "/people/{person}/state")
     async def set_state(self, viewer: SignedIn, person: ItemId, request: SignInState) -> PersonView:
         """Lets a person sign in no more, or again."""
         check_allowed(viewer, Action.CHANGE_USERS)
@@ -157,7 +157,7 @@ class PeopleResource(Resource):
         self._access.forget(person)
         return _person_view(changed)
 
-    @api_route("GET", "/account", name="get_account")
+    @route("GET", "/account", name="get_account")
     async def account(self, viewer: SignedIn) -> AccountView:
         """The viewer's own account."""
         person, sessions = await self._read_own(viewer)
@@ -172,7 +172,7 @@ class PeopleResource(Resource):
             ],
         )
 
-    @api_route("PUT", "/account/password", status_code=204)
+    @route("PUT", "/account/password", status_code=204)
     async def set_password(self, viewer: SignedIn, request: NewPassword) -> None:
         """Sets the viewer's own password."""
         person, sessions = await self._read_own(viewer)
@@ -197,7 +197,7 @@ class PeopleResource(Resource):
         await self._change(lambda: sessions_of_all.end_of_holder(person.id, but=viewer.session))
         self._access.forget(person.id)
 
-    @api_route("DELETE", "/account/sessions/{session}", status_code=204)
+    @route("DELETE", "/account/sessions/{session}", status_code=204)
     async def end_session(self, viewer: SignedIn, session: ItemId) -> None:
         """Ends one of the viewer's own sessions."""
         ended = 0

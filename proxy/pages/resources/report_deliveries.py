@@ -7,9 +7,9 @@ from typing import Final
 from dashboards.access import Action
 from dashboards.report_periods import current_period, period_name
 from dashboards.reports import ReportPeriod
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
 from proxy.services.reports.report_delivery import SETTLE_S, configured_senders
 from proxy.settings import Settings
@@ -86,7 +86,7 @@ class ReportDeliveriesResource(Resource):
     _settings: Settings
     _now: Clock
 
-    @api_route("GET", "/reports/scheduled", name="list_scheduled_reports")
+    @route("GET", "/reports/scheduled", name="list_scheduled_reports")
     async def list(self, viewer: SignedIn) -> Sequence[ScheduledReportView]:
         """Scheduled reports: when they are due next, and what was sent or failed."""
         check_allowed(viewer, Action.SEE_COSTS)

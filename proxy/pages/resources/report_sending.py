@@ -11,8 +11,8 @@ from dashboards.access import Action, Viewer
 from dashboards.report_periods import PERIOD_EXAMPLES, last_period, named_period, period_name
 from dashboards.reports import ReportPeriod
 from proxy.errors import CallerError, OperatorError
-from proxy.pages.resources.api import Resource, api_route
-from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed
+from proxy.pages.resources.api import Resource
+from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
 from proxy.services.alerts.http_sender import DeliveryFailure, HttpMessage, HttpSender
 from proxy.services.reports.mail_server import AddressedMail
@@ -67,7 +67,7 @@ class ReportSending(Resource):
             self._store, lambda: self._reloader.snapshot.catalog, self._now
         )
 
-    @api_route("POST", "/reports/scheduled/{name}/send", name="send_report")
+    @route("POST", "/reports/scheduled/{name}/send", name="send_report")
     async def send(self, viewer: SignedIn, name: str, request: SendRequest) -> SentReportView:
         """Sends a scheduled report now; what its schedule sends stays as it is."""
         check_allowed(viewer, Action.SEND_MESSAGES)

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from dashboards.access import Action, Viewer
 from dashboards.views.access import CreatedKey, KeyPage, KeyView, TeamView
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.key_budgets import KeyBudget, KeyBudgets
 from proxy.pages.store_questions import StoreAsker
-from proxy.pages.viewing import Clock, SignedIn, check_allowed, view_of
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.store.sql.access.teams import KeyLimits, KeyRecord, Team
 from proxy.store.store import Store
 
@@ -80,7 +80,7 @@ class TeamsResource(Resource):
     budgets: KeyBudgets
     _now: Clock
 
-    @api_route("GET", "/teams", name="list_teams")
+    @route("GET", "/teams", name="list_teams")
     async def list(self, viewer: SignedIn) -> Sequence[TeamView]:
         """Teams that the viewer may see."""
         teams = await self._ask.answer("teams", self._store.teams.all)
@@ -90,7 +90,7 @@ class TeamsResource(Resource):
             if viewer.teams is None or team.id in viewer.teams
         ]
 
-    @api_route("POST", "/teams", name="create_team", status_code=201)
+    @route("POST", "/teams", name="create_team", status_code=201)
     async def create(self, viewer: SignedIn, request: NewTeam) -> TeamView:
         """Makes a team."""
         check_allowed(viewer, Action.CHANGE_TEAMS)
@@ -106,7 +106,7 @@ class TeamsResource(Resource):
         except ValueError as error:
             raise CallerError(str(error), code="name_taken", param="name", status=409) from None
 
-    @api_route("PUT", "/teams/{team}/prompts", status_code=204)
+    @route("PUT", "/teams/{team}/prompts", status_code=204)
     async def keep_prompts(self, viewer: SignedIn, team: ItemId, request: PromptRetention) -> None:
         """Has the text of a team's prompts stored, or no more."""
         check_allowed(viewer, Action.CHANGE_TEAMS)
@@ -118,7 +118,7 @@ class TeamsResource(Resource):
         if not was:
             raise _unknown_team()
 
-    @api_route("GET", "/keys", name="list_keys")
+    @route("GET", "/keys", name="list_keys")
     async def keys(
         self,
         viewer: SignedIn,
@@ -142,7 +142,7 @@ class TeamsResource(Resource):
             next=None if last is None else f"{last.created:.6f}_{last.id}",
         )
 
-    @api_route("POST", "/keys", status_code=201)
+    @route("POST", "/keys", status_code=201)
     async def create_key(self, viewer: SignedIn, request: NewKey) -> CreatedKey:
         """Makes a key; its secret is in this answer alone."""
         check_allowed(viewer, Action.CHANGE_KEYS, request.team)
@@ -186,7 +186,7 @@ class TeamsResource(Resource):
             await self.revoke(viewer, key)
             raise
 
-    @api_route("DELETE", "/keys/{key}", name="revoke_key", status_code=204)
+    @route("DELETE", "/keys/{key}", name="revoke_key", status_code=204)
     async def revoke(self, viewer: SignedIn, key: ItemId) -> None:
         """Closes a key for good."""
         check_allowed(viewer, Action.CHANGE_KEYS)

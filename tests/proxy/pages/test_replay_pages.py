@@ -19,7 +19,7 @@ from dashboards.views.replay import (
 )
 from proxy.errors import CallerError, Unready
 from proxy.pages import replay_pages
-from proxy.pages.replay_pages import ReplayProcess
+from proxy.pages.replay_pages import ReplayPages, ReplayProcess
 from proxy.pages.site import Site
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW
@@ -76,7 +76,7 @@ def ask(replay: FakeReplay, sent: bytes = b"", **headers: str) -> AsgiConnection
         return Viewer(name="ann", role=Role.VIEWER)
 
     app = FastAPI()
-    app.include_router(replay_pages.router(Site(viewer, lambda: NOW), replay.replay))
+    app.include_router(ReplayPages(Site(viewer, lambda: NOW), replay.replay).router())
     all_headers = {"content-type": "multipart/form-data; boundary=b", **headers}
     head = scope("/admin/replay", "POST" if sent else "GET", all_headers)
     return asyncio.run(answer_of_app(app, head, AsgiConnection([sent])))

@@ -6,9 +6,9 @@ from typing import Final
 
 from dashboards.access import Action
 from dashboards.board import AdminBoard, BudgetCounter, OpenAlert
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import SignedIn, check_allowed, route
 from proxy.store.store import Store
 from slo.alert import urgency_key
 
@@ -49,7 +49,7 @@ class BudgetsResource(Resource):
     _store: Store
     _ask: StoreQuestions
 
-    @api_route("GET", "/budgets", name="list_budgets")
+    @route("GET", "/budgets", name="list_budgets")
     async def budgets(self, viewer: SignedIn) -> BudgetsView:
         """Spent and held amounts of each budget."""
         check_allowed(viewer, Action.SEE_COSTS)
@@ -71,7 +71,7 @@ class BudgetsResource(Resource):
             ]
         )
 
-    @api_route("GET", "/alerts", name="list_alerts")
+    @route("GET", "/alerts", name="list_alerts")
     async def alerts(self, viewer: SignedIn) -> AlertsView:
         """Alerts that go on."""
         check_allowed(viewer, Action.SEE_OPERATIONS)

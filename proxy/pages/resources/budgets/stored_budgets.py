@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.budget_owners import BudgetOwners
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import Clock, SignedIn, check_allowed, view_of
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.sql.settings.stored_budgets import StoredBudget
@@ -72,7 +72,7 @@ class StoredBudgetsResource(Resource):
         """False where there is no policies file, without which no budgets are kept."""
         return self._settings.policies is not None
 
-    @api_route("GET", "/budgets/stored", name="list_stored_budgets")
+    @route("GET", "/budgets/stored", name="list_stored_budgets")
     async def list(self, viewer: SignedIn) -> StoredBudgetsView:
         """Budgets that people set, beside those of the policies file."""
         check_allowed(viewer, Action.SEE_COSTS)
@@ -83,7 +83,7 @@ class StoredBudgetsResource(Resource):
         seen = [stored for stored in all_stored if owners.may_see(viewer, stored.budget)]
         return StoredBudgetsView(budgets=[self._view(stored, viewer, owners) for stored in seen])
 
-    @api_route("PUT", "/budgets/{name}", name="set_budget", status_code=204)
+    @route("PUT", "/budgets/{name}", name="set_budget", status_code=204)
     async def set(self, viewer: SignedIn, name: str, request: BudgetRequest) -> None:
         """Sets a budget; gateways follow within seconds.
 
@@ -108,7 +108,7 @@ class StoredBudgetsResource(Resource):
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_budgets") from None
         await self._apply()
 
-    @api_route("DELETE", "/budgets/{name}", name="remove_budget", status_code=204)
+    @route("DELETE", "/budgets/{name}", name="remove_budget", status_code=204)
     async def remove(self, viewer: SignedIn, name: str) -> None:
         """Removes a budget that people set."""
         check_allowed(viewer, Action.CHANGE_BUDGETS)

@@ -18,10 +18,10 @@ from dashboards.views.cache_health import (
 )
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import PlaceQuery, buckets_of, json_response
 from proxy.pages.store_questions import StoreQuestions, json_bytes
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.prefix.explain.reasons import FIXES
 from proxy.store.sql.views.cache_health import CacheQuestion, cache_health_view, compare_prompts
 from proxy.store.store import Store
@@ -77,12 +77,12 @@ class CacheHealth(Resource):
         )
         return await self._ask.view("cache", cache_health_view, question, finish)
 
-    @api_route("GET", "/cache", name="cache", response_model=CacheHealthView)
+    @route("GET", "/cache", name="cache", response_model=CacheHealthView)
     async def json(self, viewer: SignedIn, query: Annotated[CacheQuery, Query()]) -> Response:
         """Hit rates over time against their floors, and reasons for misses."""
         return json_response(await self.cache_health(viewer, query, json_bytes))
 
-    @api_route("GET", "/cache/misses/{call_id}", name="miss")
+    @route("GET", "/cache/misses/{call_id}", name="miss")
     async def evidence(self, viewer: SignedIn, call_id: str) -> MissEvidenceView:
         """Evidence for the miss of a call, and where its prompt parts from the last hit's."""
         check_allowed(viewer, Action.SEE_CALLS)

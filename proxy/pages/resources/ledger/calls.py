@@ -16,7 +16,7 @@ from dashboards.reports import Part, SpendFilter
 from dashboards.views.calls import CallRow, CallStory, CallsView
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.call_values import call_story
 from proxy.pages.resources.ledger.live_calls import LiveCalls, LiveListener, Wanted, follow
 from proxy.pages.resources.ledger.queries import (
@@ -26,7 +26,7 @@ from proxy.pages.resources.ledger.queries import (
     json_response,
 )
 from proxy.pages.store_questions import StoreQuestions, json_bytes
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.views.calls import CallSearch, calls_view
@@ -96,12 +96,12 @@ class Calls(Resource):
         )
         return await self._ask.view("calls", calls_view, search, finish)
 
-    @api_route("GET", "/calls", name="calls", response_model=CallsView)
+    @route("GET", "/calls", name="calls", response_model=CallsView)
     async def json(self, viewer: SignedIn, query: Annotated[CallsQuery, Query()]) -> Response:
         """Calls, newest first; a page may be empty although `next` names another."""
         return json_response(await self.calls(viewer, query, json_bytes))
 
-    @api_route("GET", "/calls/live", response_class=StreamingResponse)
+    @route("GET", "/calls/live", response_class=StreamingResponse)
     async def live(
         self, viewer: SignedIn, query: Annotated[LiveQuery, Query()]
     ) -> StreamingResponse:
@@ -114,7 +114,7 @@ class Calls(Resource):
         events = self._events(listener, is_wanted, names, stack)
         return StreamingResponse(events, media_type="text/event-stream")
 
-    @api_route("GET", "/calls/{call_id}")
+    @route("GET", "/calls/{call_id}")
     async def story(self, viewer: SignedIn, call_id: str) -> CallStory:
         """All that is known of a call."""
         check_allowed(viewer, Action.SEE_CALLS)

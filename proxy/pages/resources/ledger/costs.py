@@ -14,7 +14,7 @@ from dashboards.report_periods import BucketUnit
 from dashboards.reports import ReportPeriod
 from dashboards.views.costs import CostDimension, CostsView
 from proxy.errors import Unready
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import (
     FilterQuery,
     buckets_of,
@@ -22,7 +22,7 @@ from proxy.pages.resources.ledger.queries import (
     local_day,
 )
 from proxy.pages.store_questions import StoreQuestions, json_bytes, view_itself
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.store.sql.views.cost_reports import has_more_receipts
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
 
@@ -75,7 +75,7 @@ class Costs(Resource):
             today=local_day(now, period.zone),
         )
 
-    @api_route("GET", "/costs", name="costs", response_model=CostsView)
+    @route("GET", "/costs", name="costs", response_model=CostsView)
     async def json(self, viewer: SignedIn, query: Annotated[CostsQuery, Query()]) -> Response:
         """Costs over time, stacked by one dimension, beside the period before."""
         return json_response(await self.costs(viewer, query, json_bytes))

@@ -8,11 +8,11 @@ from fastapi import Query
 
 from dashboards.access import Action
 from dashboards.board import Reroute
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import PeriodQuery
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.store.sql.views.events import MAX_EVENTS, EventView, events_view
 from proxy.store.store import Store
 
@@ -32,7 +32,7 @@ class EventsResource(Resource):
     _objectives: ObjectivesResource
     _now: Clock
 
-    @api_route("GET", "/events", name="list_events")
+    @route("GET", "/events", name="list_events")
     async def list(
         self, viewer: SignedIn, query: Annotated[PeriodQuery, Query()]
     ) -> Sequence[EventView]:

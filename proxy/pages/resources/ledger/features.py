@@ -10,10 +10,10 @@ from starlette.responses import Response
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import OptionalCount, json_response
 from proxy.pages.store_questions import StoreQuestions, json_bytes, view_itself
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.views.features import FeaturesQuestion, FeatureView, features_view
 from proxy.store.store import Store
@@ -68,7 +68,7 @@ class FeaturesResource(Resource):
     _compaction: CompactionMode
     _now: Clock
 
-    @api_route("GET", "/features", name="list_features", response_model=Sequence[FeatureView])
+    @route("GET", "/features", name="list_features", response_model=Sequence[FeatureView])
     async def json(self, viewer: SignedIn) -> Response:
         """Features with a mode or a layout."""
         return json_response(await self.list(viewer, json_bytes))
@@ -79,7 +79,7 @@ class FeaturesResource(Resource):
         question = FeaturesQuestion(teams=viewer.teams, compaction=self._compaction)
         return await self._ask.view("features", features_view, question, finish)
 
-    @api_route("GET", _PATH, name="get_feature")
+    @route("GET", _PATH, name="get_feature")
     async def get(self, viewer: SignedIn, team: str, feature: FeatureName) -> FeatureView:
         """One feature."""
         check_allowed(viewer, Action.SEE_COSTS, team)
@@ -91,7 +91,7 @@ class FeaturesResource(Resource):
                 return view
         raise _unknown_team()
 
-    @api_route("PUT", f"{_PATH}/mode", status_code=204)
+    @route("PUT", f"{_PATH}/mode", status_code=204)
     async def set_mode(
         self, viewer: SignedIn, team: str, feature: FeatureName, request: ModeRequest
     ) -> None:
@@ -99,7 +99,7 @@ class FeaturesResource(Resource):
         place, store = await self._place(viewer, team, feature, request.family), self._store
         await store.ask(lambda: store.layouts.switch(place, request.mode, viewer.name, self._now()))
 
-    @api_route("PUT", f"{_PATH}/layout", status_code=204)
+    @route("PUT", f"{_PATH}/layout", status_code=204)
     async def decide(
         self, viewer: SignedIn, team: str, feature: FeatureName, request: LayoutDecision
     ) -> None:
@@ -120,7 +120,7 @@ class FeaturesResource(Resource):
         except ValueError as error:
             raise CallerError(str(error), code="unknown_layout", status=404) from None
 
-    @api_route("POST", f"{_PATH}/resume", name="resume", status_code=204)
+    @route("POST", f"{_PATH}/resume", name="resume", status_code=204)
     async def resume_all(self, viewer: SignedIn, team: str, feature: FeatureName) -> None:
         """Ends a suspension, or a step back of compaction."""
         await self.resume(viewer, LayoutScope(team, feature))
@@ -151,7 +151,7 @@ class FeaturesResource(Resource):
                 status=404,
             )
 
-    @api_route("PUT", f"{_PATH}/compaction", status_code=204)
+    @route("PUT", f"{_PATH}/compaction", status_code=204)
     async def set_compaction(
         self, viewer: SignedIn, team: str, feature: FeatureName, request: CompactionModeRequest
     ) -> None:

@@ -12,10 +12,10 @@ from dashboards.access import Action, Viewer
 from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUnit, LatencyView
 from proxy.errors import CallerError
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import CallQuery, json_response
 from proxy.pages.store_questions import StoreQuestions, json_bytes
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.store.sql.views.latency import LatencyQuestion, latency_view
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class LatencyResource(Resource):
     _ask: StoreQuestions
     _now: Clock
 
-    @api_route("GET", "/latency", name="latency", response_model=LatencyView)
+    @route("GET", "/latency", name="latency", response_model=LatencyView)
     async def json(self, viewer: SignedIn, query: Annotated[LatencyQuery, Query()]) -> Response:
         """A heat map of latencies, their percentiles over time and by value, and phases."""
         return json_response(await self.latency(viewer, query, json_bytes))

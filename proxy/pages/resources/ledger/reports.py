@@ -17,10 +17,10 @@ from dashboards.focus import FOCUS_DIMENSIONS, FocusVersion, focus_export
 from dashboards.reports import ReportPeriod, SpendFilter
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import CallerError, Unready
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import FilterQuery
 from proxy.pages.store_questions import PART_TIMEOUT_S, StoreQuestions
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.services.reports.background_reports import (
     BackgroundReports,
     PendingReport,
@@ -148,7 +148,7 @@ class CostReportsResource(Resource):
             return packed
         return await run_in_threadpool(unpack_cost_report, packed)
 
-    @api_route("GET", "/reports/cost", name="cost", response_class=Response)
+    @route("GET", "/reports/cost", name="cost", response_class=Response)
     async def file(self, viewer: SignedIn, query: Annotated[ReportQuery, Query()]) -> Response:
         """A cost report as a file: rows that add up to the ledger exactly.
 

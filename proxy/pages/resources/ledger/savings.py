@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.views.savings import MeasuredSaving, SavingsView
-from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import PlaceQuery, json_response
 from proxy.pages.store_questions import StoreQuestions, json_bytes
-from proxy.pages.viewing import Clock, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.sql.ledger.control_arms import Comparison
 from proxy.store.sql.views.counted_savings import Measurement
@@ -65,7 +65,7 @@ class SavingsResource(Resource):
             return answer
         return await read(replace(question, scope=replace(question.scope, measurement=latest)))
 
-    @api_route("GET", "/savings", name="savings", response_model=SavingsView)
+    @route("GET", "/savings", name="savings", response_model=SavingsView)
     async def json(self, viewer: SignedIn, query: Annotated[SavingsQuery, Query()]) -> Response:
         """Savings of a period as a signed waterfall, and the largest not taken yet."""
         return json_response(await self.savings(viewer, query, json_bytes))
