@@ -20,8 +20,8 @@ from proxy.records.call import Call
 
 UNSEEN_NOTE: Final = "left out images and files: the model cannot see them"
 #: The lists of a body whose elements are said to the model, and what a text is called in each.
-_LISTS: Final = {"messages": b'"text"', "input": b'"input_text"'}
-_CONTENTS: Final = ("content", "output")
+LISTS: Final = {"messages": b'"text"', "input": b'"input_text"'}
+CONTENTS: Final = ("content", "output")
 _SUBJECTS: Final = {
     b'"image_url"': "An image",
     b'"input_image"': "An image",
@@ -53,7 +53,7 @@ def without_unseen_parts(call: Call, route: Route) -> Call:
     try:
         fields = members(call.body)
         changed = {
-            name: _with_lines(raw, _LISTS[name]) if name in _LISTS else raw
+            name: _with_lines(raw, LISTS[name]) if name in LISTS else raw
             for name, raw in fields.items()
         }
     except _UNREADABLE:
@@ -65,14 +65,14 @@ def without_unseen_parts(call: Call, route: Route) -> Call:
 
 def _with_lines(raw: bytes, text: bytes) -> bytes:
     """The list of messages or items, each with lines in place of its parts."""
-    return _map_elements(raw, partial(_message_with_lines, text=text))
+    return map_elements(raw, partial(_message_with_lines, text=text), _ANY.search)
 
 
 def _message_with_lines(raw: bytes, text: bytes) -> bytes:
     fields = members(raw)
     changed = {
-        name: _map_elements(value, partial(_line_or_part, text=text))
-        if name in _CONTENTS
+        name: map_elements(value, partial(_line_or_part, text=text), _ANY.search)
+        if name in CONTENTS
         else value
         for name, value in fields.items()
     }
@@ -87,13 +87,15 @@ def _line_or_part(raw: bytes, text: bytes) -> bytes:
     return write_object({"type": text, "text": msgspec.json.encode(unseen_line(subject))})
 
 
-def _map_elements(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """The list with each object changed that may hold such a part; anything else unmodified."""
-    if raw[:1] != b"[" or not _ANY.search(raw):
+def map_elements(
+    raw: bytes, change: Callable[[bytes], bytes], may_change: Callable[[bytes], object]
+) -> bytes:
+    """The list with the objects changed that may have to be; anything else unmodified."""
+    if raw[:1] != b"[":
         return raw
     before = [bytes(element) for element in _elements(raw)]
     after = [
-        change(element) if element[:1] == b"{" and _ANY.search(element) else element
+        change(element) if element[:1] == b"{" and may_change(element) else element
         for element in before
     ]
-    return b"[" + b",".join(after) + b"]"
+    return raw if after == before else b"[" + b",".join(after) + b"]"

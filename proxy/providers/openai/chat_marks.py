@@ -13,7 +13,7 @@ Anthropic, prompt caching (2026-08).
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -22,6 +22,7 @@ import msgspec
 from proxy.catalog.entries import REGIMES
 from proxy.prefix.prompts.marks import MARKS, may_mark
 from proxy.prefix.prompts.objects import Unplannable, members, write_object
+from proxy.providers.fitting.unseen_parts import CONTENTS, LISTS, map_elements
 
 _OPENAI: Final = "openai-breakpoint"
 _ANTHROPIC: Final = "anthropic-breakpoint"
@@ -38,9 +39,6 @@ _POINT: Final = b'{"mode":"explicit"}'
 _PARTS: Final = frozenset(
     {"text", "image_url", "input_audio", "file", "input_text", "input_image", "input_file"}
 )
-#: The lists of a body whose elements are said to the model, and what a text is called in each.
-_LISTS: Final = {"messages": b'"text"', "input": b'"input_text"'}
-_CONTENTS: Final = ("content", "output")
 _NULL: Final = b"null"
 _list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
@@ -96,10 +94,10 @@ class _Reader(msgspec.Struct):
         if not self.translates:
             self.was_optioned = changed.pop(_OPTIONS, _NULL) != _NULL
         if "tools" in changed:
-            changed["tools"] = _map_elements(changed["tools"], self._tool)
-        for name, text in _LISTS.items():
+            changed["tools"] = map_elements(changed["tools"], self._tool, may_mark)
+        for name, text in LISTS.items():
             if name in changed:
-                changed[name] = _map_elements(changed[name], partial(self._message, text))
+                changed[name] = map_elements(changed[name], partial(self._message, text), may_mark)
         return changed
 
     def notes(self) -> tuple[str, ...]:
@@ -119,11 +117,13 @@ class _Reader(msgspec.Struct):
         given = members(raw)
         takes = self.translates and given.get("role") != b'"assistant"'
         changed = {name: value for name, value in given.items() if name not in MARKS}
-        for name in _CONTENTS:
+        for name in CONTENTS:
             if name in changed:
-                changed[name] = _map_elements(changed[name], partial(self._part, takes))
+                changed[name] = map_elements(changed[name], partial(self._part, takes), may_mark)
         if "tool_calls" in changed:
-            changed["tool_calls"] = _map_elements(changed["tool_calls"], self._without_marks)
+            changed["tool_calls"] = map_elements(
+                changed["tool_calls"], self._without_marks, may_mark
+            )
         if _is_marked(given):
             closed = _mark_last_part(changed, text) if takes else None
             self.as_breakpoints += closed is not None
@@ -147,7 +147,7 @@ class _Reader(msgspec.Struct):
         outer = self._without_marks(raw)
         given = members(outer)
         inner = given.get("function", _NULL)
-        bare = self._without_marks(inner) if _may_mark(inner) else inner
+        bare = self._without_marks(inner) if inner[:1] == b"{" and may_mark(inner) else inner
         return outer if bare == inner else write_object({**given, "function": bare})
 
     def _without_marks(self, raw: bytes) -> bytes:
@@ -158,26 +158,13 @@ class _Reader(msgspec.Struct):
         return raw if len(changed) == len(given) else write_object(changed)
 
 
-def _map_elements(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """The list with each element changed; as it is where none is, or where it is no list."""
-    if raw[:1] != b"[":
-        return raw
-    before = [bytes(element) for element in _list(raw)]
-    after = [change(element) if _may_mark(element) else element for element in before]
-    return raw if after == before else b"[" + b",".join(after) + b"]"
-
-
-def _may_mark(raw: bytes) -> bool:
-    return raw[:1] == b"{" and may_mark(raw)
-
-
 def _is_marked(members_found: Mapping[str, bytes]) -> bool:
     return any(members_found.get(name, _NULL) != _NULL for name in MARKS)
 
 
 def _mark_last_part(message: Mapping[str, bytes], text: bytes) -> dict[str, bytes] | None:
     """The message with a breakpoint on its last part; None where none can stand there."""
-    name = next((name for name in _CONTENTS if message.get(name, _NULL) != _NULL), _CONTENTS[0])
+    name = next((name for name in CONTENTS if message.get(name, _NULL) != _NULL), CONTENTS[0])
     content = message.get(name, _NULL)
     if content[:1] == b'"':
         content = b'[{"type":' + text + b',"text":' + content + b"}]"
