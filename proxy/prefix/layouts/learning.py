@@ -143,11 +143,6 @@ class _Hole(msgspec.Struct, frozen=True):
     behind: int = 0
 
     @property
-    def size(self) -> int:
-        """Bytes that move."""
-        return sum(unit.weight for column in self.columns for unit in column.example)
-
-    @property
     def is_plain(self) -> bool:
         """True if the form of all that moves tells that it varies."""
         return all(_plain_kind(column) for column in self.columns)
@@ -161,7 +156,7 @@ class _Hole(msgspec.Struct, frozen=True):
         """It, for what calls read."""
         columns = zip(*(column.values for column in self.columns), strict=True)
         return VaryingText(
-            size=self.size,
+            size=_size(self.columns),
             behind=self.behind,
             values=tuple(tuple(map(hash, zip(*values, strict=True))) for values in columns),
             is_clock=any(_plain_kind(c) is PlainEvidence.CLOCK for c in self.columns),
@@ -240,7 +235,7 @@ def _find_holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
     holes: list[_Hole] = []
     for gap in every:
         runs = list(_movable_columns(gap))
-        leaves = sum(u.weight for run in runs for c in run.columns for u in c.example)
+        leaves = sum(_size(run.columns) for run in runs)
         rest = gap.weight - leaves + (gap.after.unit.weight if gap.after else 0)
         holes += runs
         if holes:
@@ -270,7 +265,8 @@ def _target_slot(gap: Gap, column: Column) -> PromptSlot | None:
     """The slot that a column should move to; None where it should stay."""
     if _change_rate(gap, column) > MIN_CHANGES_PER_CALL:
         return PromptSlot.VARIABLE
-    return PromptSlot.SEMI_STABLE if _own_share(column) >= MIN_OWN_TEXT_SHARE else None
+    own_share = Fraction(len({values[0] for values in column.values}), len(column.values))
+    return PromptSlot.SEMI_STABLE if own_share >= MIN_OWN_TEXT_SHARE else None
 
 
 def _change_rate(gap: Gap, column: Column) -> float:
@@ -289,11 +285,6 @@ def _plain_kind(column: Column) -> PlainEvidence:
     """The kind of text that a column is by its form."""
     kinds = {unit.evidence for unit in column.example}
     return kinds.pop() if len(kinds) == 1 else PlainEvidence.NONE
-
-
-def _own_share(column: Column) -> Fraction:
-    """The share of conversations that have a text of their own here."""
-    return Fraction(len({values[0] for values in column.values}), len(column.values))
 
 
 def _layout_move(hole: _Hole) -> LayoutMove:
@@ -319,8 +310,12 @@ def _label(columns: Sequence[Column]) -> str:
     labels = list(filter(None, topics))[:_MAX_TOPICS]
     if labels:
         return " and ".join([labels[0], *map(str.lower, labels[1:])])
-    size = sum(unit.weight for column in columns for unit in column.example)
-    return _LONG_TEXT if size > MAX_DETAIL_CHARS else _NO_TOPIC
+    return _LONG_TEXT if _size(columns) > MAX_DETAIL_CHARS else _NO_TOPIC
+
+
+def _size(columns: Sequence[Column]) -> int:
+    """Bytes of columns."""
+    return sum(unit.weight for column in columns for unit in column.example)
 
 
 def _unit_anchor(neighbour: Neighbour | None) -> Anchor | None:

@@ -63,24 +63,23 @@ class RequestedMoves(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class _Moved(msgspec.Struct, frozen=True):
-    role: str
-    piece: TextPiece
-
-
 class _Head(msgspec.Struct):
-    """The leading messages while they are put in order."""
+    """The leading messages while they are put in order.
+
+    Attributes:
+        moved: Pieces that left their place, each with the role in which it arrives.
+    """
 
     messages: list[bytes] = []
     semi: tuple[int, int] | None = None
-    moved: list[_Moved] = []
+    moved: list[tuple[str, TextPiece]] = []
 
     def pieces_in_slot(self, slot: PromptSlot) -> dict[str, list[TextPiece]]:
         """The pieces that left their place for a slot, by role."""
         pieces: dict[str, list[TextPiece]] = {}
-        for moved in self.moved:
-            if moved.piece.slot is slot:
-                pieces.setdefault(moved.role, []).append(moved.piece)
+        for role, piece in self.moved:
+            if piece.slot is slot:
+                pieces.setdefault(role, []).append(piece)
         return pieces
 
 
@@ -183,7 +182,7 @@ def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int) -> _Head:
             if semi and head.semi is None:
                 head.semi = (len(head.messages), len(remaining) + len(stays) - 1)
             remaining += stays
-            head.moved += [_Moved(_arrival_role(role, piece), piece) for piece in pieces.gone]
+            head.moved += [(_arrival_role(role, piece), piece) for piece in pieces.gone]
         if remaining:
             head.messages.append(replace_parts(raw, remaining))
     return head
@@ -247,17 +246,12 @@ def _append_semi_stable(head: _Head) -> None:
 def _reordered_message(prompt: Prompt, number: int, moves: PieceMoves) -> bytes:
     """A message of the conversation with its pieces in order."""
     raw = prompt.messages[number]
-    parts = content_parts(parse_message(raw).content)
-    found_moves = [moves.get((number, index)) for index in range(len(parts))]
-    return replace_parts(
-        raw,
-        [
-            replace_text(one, text_in_slot_order(pieces))
-            if pieces and part_text(one) is not None
-            else one
-            for one, pieces in zip(parts, found_moves, strict=True)
-        ],
-    )
+    parts = [*content_parts(parse_message(raw).content)]
+    for index, part in enumerate(parts):
+        pieces = moves.get((number, index))
+        if pieces and part_text(part) is not None:
+            parts[index] = replace_text(part, text_in_slot_order(pieces))
+    return replace_parts(raw, parts)
 
 
 def _tail_length(

@@ -188,11 +188,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallTraces:
-    """The last call of each conversation and of each feature.
-
-    Attributes:
-        indexes: All that is remembered.
-    """
+    """The last call of each conversation and of each feature."""
 
     def __init__(self) -> None:
         self._last: LruCache[bytes, CallTrace] = LruCache(weigh=lambda trace: trace.size)

@@ -127,11 +127,7 @@ class TextUnit(NamedTuple):
 
 
 class LeadingTexts:
-    """The latest texts by place, and units within; a place is a prefix, as ``points`` has it.
-
-    Attributes:
-        indexes: All that is remembered.
-    """
+    """The latest texts by place, and units within; a place is a prefix, as ``points`` has it."""
 
     def __init__(self) -> None:
         self._openings: LruCache[int, tuple[_Opening, ...]] = LruCache(weigh=_openings_bytes)
@@ -247,11 +243,7 @@ class SeenText(NamedTuple):
 
 
 class SeenTexts:
-    """The latest texts of a team.
-
-    Attributes:
-        indexes: All that is remembered.
-    """
+    """The latest texts of a team."""
 
     def __init__(self) -> None:
         self._texts: LruCache[int, SeenText] = LruCache(weigh=lambda text: text.weight)

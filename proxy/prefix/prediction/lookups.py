@@ -180,9 +180,6 @@ class UnstoredPrefixes:
     """Prefixes of which an answer said that they are not stored.
 
     Only those are taken for such whose estimate is near the least.
-
-    Attributes:
-        indexes: All that is remembered.
     """
 
     def __init__(self) -> None:

@@ -181,9 +181,6 @@ class PrefixChainIndex:
         is_brief: True if of prompts whose cache ends at marks only new prefixes are noted: half the
             work, and when the others were sent is not known.
         unstored: Prefixes that are known not to be stored.
-
-    Attributes:
-        indexes: All that is remembered.
     """
 
     def __init__(self, *, is_brief: bool = False, unstored: UnstoredPrefixes | None = None) -> None:
@@ -251,7 +248,6 @@ class PrefixChainIndex:
         """Remember a prompt that was answered.
 
         Args:
-            usage: Usage as the provider reports it; None where it reports none.
             now: Time at which it was sent, in seconds: lifetimes run from there.
             paper: The same call with all its marks; None where it would not have others.
         """
