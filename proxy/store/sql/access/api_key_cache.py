@@ -50,6 +50,8 @@ class ApiKeyCache:
         self._names: dict[str, str] = {}
         self._lock = threading.Lock()
         self._lookout = ChangePoller("keys", self._read_change_count)
+        self.watch, self.close = self._lookout.start, self._lookout.close
+        self.refresh = self._lookout.poll  # which its thread does every two seconds, too
 
     def start(self) -> None:
         """Learn the keys there are, as far as they fit, and watch them change."""
@@ -72,14 +74,6 @@ class ApiKeyCache:
             self._names.update((key.team, key.team_name) for key in keys.values())
             self._forget_oldest()
         self._teams = teams
-
-    def watch(self) -> None:
-        """Watch keys change; those in memory may be out of date."""
-        self._lookout.start()
-
-    def close(self) -> None:
-        """Stop watching."""
-        self._lookout.close()
 
     @property
     def trouble(self) -> str | None:
@@ -135,10 +129,6 @@ class ApiKeyCache:
                 code="keys_unavailable",
                 retry_after=2,
             ) from error
-
-    def refresh(self) -> None:
-        """Learn what has changed; the thread does this every two seconds."""
-        self._lookout.poll()
 
     def _read_change_count(self) -> None:
         try:

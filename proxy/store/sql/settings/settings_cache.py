@@ -55,28 +55,18 @@ class SettingsCache(Generic[_SettingsT]):
         self._read = read
         self.current = unset
         self._lookout = ChangePoller(what, self._read_changes, every=every)
+        self.watch, self.close = self._lookout.start, self._lookout.close
+        self.refresh = self._lookout.poll  # which its thread does every two seconds, too
 
     def start(self) -> None:
         """Learn what holds, and watch it change."""
         self.current = self._read(self.current)
         self.watch()
 
-    def watch(self) -> None:
-        """Watch what holds change; what is known of it may be out of date."""
-        self._lookout.start()
-
-    def close(self) -> None:
-        """Stop watching."""
-        self._lookout.close()
-
     @property
     def trouble(self) -> str | None:
         """Reason that changes are not noticed just now; None while they are."""
         return self._lookout.trouble
-
-    def refresh(self) -> None:
-        """Learn what has changed; the thread does this every two seconds."""
-        self._lookout.poll()
 
     def _read_changes(self) -> None:
         if self._count_changes() != self.current.changes:
