@@ -71,8 +71,11 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     """Costs of a period beside the one before; blocks."""
     earlier = period_before(question.period)
     edges = (earlier.bounds[0], *question.buckets.edges)
+    query = ValueQuery(
+        part=question.part, labels=question.labels, addends=_costs, only=question.only
+    )
     with read_transaction(readers.engine, is_snapshot=True) as connection:
-        periods, by_bucket = spend_by_value(connection, edges, _query(question), question.top)
+        periods, by_bucket = spend_by_value(connection, edges, query, question.top)
     values = {value for _, value in (*periods, *by_bucket)}
     total = [add_up(sums for key, sums in periods.items() if key[0] == n) for n in (0, 1)]
     whole = _cost_sums(total[1])
@@ -126,12 +129,6 @@ def costs_by_bucket(connection: Connection, edges: Sequence[int], only: SpendFil
     query = ValueQuery(part=None, addends=_costs, only=only, hour_addends=_costs)
     sums = value_sums(_reader(connection, query), edges, query)
     return [sums.get((n, ""), {}).get("cost_nanos", 0) for n in range(len(edges) - 1)]
-
-
-def _query(question: CostsQuestion) -> ValueQuery:
-    return ValueQuery(
-        part=question.part, labels=question.labels, addends=_costs, only=question.only
-    )
 
 
 def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:

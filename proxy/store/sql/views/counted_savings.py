@@ -3,9 +3,9 @@
 Every page, report, command and mail reads this, so all show the same figure.
 """
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -125,28 +125,21 @@ def layout_scope(place: SavingsPlace, catalog: Catalog) -> LayoutScope:
     return LayoutScope(team, feature, model_family(upstream_name))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
     """Judges which savings count, and remembers those that do not."""
 
-    def __init__(
-        self,
-        *,
-        states: FeatureStates,
-        compactions: SettingsSnapshot,
-        verdicts: Mapping[tuple[str, str], ArmComparison],
-        catalog: Catalog,
-    ) -> None:
-        self._states = states
-        self._compactions = compactions
-        self._verdicts = verdicts
-        self._catalog = catalog
-        self._uncounted: defaultdict[tuple[str, str, SavingsPart, str], int] = defaultdict(int)
+    states: FeatureStates
+    compactions: SettingsSnapshot
+    verdicts: Mapping[tuple[str, str], ArmComparison]
+    catalog: Catalog
+    uncounted: Counter[tuple[str, str, SavingsPart, str]] = field(default_factory=Counter)
 
     def count(self, place: SavingsPlace, sums: SavingsSums) -> SavingsSums:
         """The sums of a place with what counts of them."""
         team, feature, _, _ = place
-        verdict = self._verdicts.get((team, feature))
-        why = self._states.of(layout_scope(place, self._catalog)).suspended
+        verdict = self.verdicts.get((team, feature))
+        why = self.states.of(layout_scope(place, self.catalog)).suspended
         if why:
             why = f"planning is suspended: {why}"
         elif verdict is not None and verdict.finding is ComparisonFinding.WORSE:
@@ -157,7 +150,7 @@ class _Judge:
             counted = msgspec.structs.replace(sums, planning_nanos=min(sums.planning_nanos, 0))
         else:
             counted = count_planning(sums, _measured_share(verdict))
-        setting = self._compactions.of(team, feature)
+        setting = self.compactions.of(team, feature)
         if setting.stepped is None:
             return counted
         why = f"compaction was stepped back: {setting.why}"
@@ -166,7 +159,7 @@ class _Judge:
 
     def _leave_out(self, part: tuple[str, str, SavingsPart, str], nanos: int) -> None:
         if nanos > 0:
-            self._uncounted[part] += nanos
+            self.uncounted[part] += nanos
 
     def uncounted_savings(self, names: Mapping[str, str]) -> list[UncountedSaving]:
         """The savings that do not count."""
@@ -179,7 +172,7 @@ class _Judge:
                 nanos=nanos,
                 why=why,
             )
-            for (team, feature, part, why), nanos in self._uncounted.items()
+            for (team, feature, part, why), nanos in self.uncounted.items()
         ]
 
 
