@@ -62,14 +62,14 @@ def test_the_receipt_of_a_whole_answer_is_kept_before_the_caller_has_it():
 
 
 def test_the_receipt_of_a_stream_is_kept_before_the_caller_has_its_end():
-    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), asked=streaming_call())
+    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), sent_call=streaming_call())
 
     assert done.caller.observed == [0, 0, 1]
 
 
 def test_the_receipt_of_a_stream_without_an_ending_event_is_kept_before_its_end():
     last = chunk("a", reason="stop")
-    done = serve_one_call(stream(last), asked=streaming_call(), trailer=b": cost\n\n")
+    done = serve_one_call(stream(last), sent_call=streaming_call(), trailer=b": cost\n\n")
 
     assert done.caller.pieces == [last, b": cost\n\n"]
     assert done.caller.observed == [0, 1]
@@ -77,7 +77,7 @@ def test_the_receipt_of_a_stream_without_an_ending_event_is_kept_before_its_end(
 
 
 def test_a_stream_reaches_the_caller_without_the_usage_it_did_not_ask_for():
-    done = serve_one_call(stream(STREAM), asked=streaming_call())
+    done = serve_one_call(stream(STREAM), sent_call=streaming_call())
 
     assert done.caller.body == SHOWN
     assert done.last.usage == EXACT
@@ -85,21 +85,25 @@ def test_a_stream_reaches_the_caller_without_the_usage_it_did_not_ask_for():
 
 
 def test_the_answers_first_byte_is_timed_from_the_calls_arrival():
-    done = serve_one_call(stream(BEAT, chunk("a"), DONE), asked=streaming_call())
+    done = serve_one_call(stream(BEAT, chunk("a"), DONE), sent_call=streaming_call())
 
     assert done.last.ttft == 0.0
     assert done.last.overhead == 0.0
 
 
 def test_a_trailer_stands_before_the_end_of_a_stream():
-    done = serve_one_call(stream(chunk("a"), DONE), asked=streaming_call(), trailer=b": cost\n\n")
+    done = serve_one_call(
+        stream(chunk("a"), DONE), sent_call=streaming_call(), trailer=b": cost\n\n"
+    )
 
     assert done.caller.body == chunk("a") + b": cost\n\n" + DONE
 
 
 def test_an_answer_of_another_kind_is_passed_on_as_it_comes_and_gets_no_trailer():
     sound = ScriptedAnswer([b"\x00\x01", b"\x02"], headers={"content-type": "audio/mpeg"})
-    done = serve_one_call(sound, asked=call(ASKED, endpoint="audio/speech"), trailer=b": cost\n\n")
+    done = serve_one_call(
+        sound, sent_call=call(ASKED, endpoint="audio/speech"), trailer=b": cost\n\n"
+    )
 
     assert done.caller.pieces == [b"\x00\x01", b"\x02"]
     assert done.last.outcome is Outcome.ANSWERED
@@ -108,14 +112,14 @@ def test_an_answer_of_another_kind_is_passed_on_as_it_comes_and_gets_no_trailer(
 
 def test_an_answer_without_a_body_is_an_answer():
     done = serve_one_call(
-        ScriptedAnswer([], status=204, headers={}), asked=call(ASKED, endpoint="files/f")
+        ScriptedAnswer([], status=204, headers={}), sent_call=call(ASKED, endpoint="files/f")
     )
 
     assert (done.caller.body, done.caller.is_ended, done.last.status) == (b"", True, 204)
 
 
 def test_usage_that_never_came_is_estimated():
-    done = serve_one_call(stream(chunk("a"), DONE), asked=streaming_call())
+    done = serve_one_call(stream(chunk("a"), DONE), sent_call=streaming_call())
 
     assert (done.last.outcome, done.last.usage, done.last.estimated) == (
         Outcome.ANSWERED,
@@ -134,14 +138,14 @@ def test_only_exact_usage_teaches_the_estimator():
     learner = FakeEstimator()
     serve_one_call(ScriptedAnswer([COMPLETION]), estimator=learner)
     serve_one_call(
-        stream(chunk("a"), broken_connection()), asked=streaming_call(), estimator=learner
+        stream(chunk("a"), broken_connection()), sent_call=streaming_call(), estimator=learner
     )
 
     assert learner.learnt == [EXACT]
 
 
 def test_an_unknown_model_leaves_a_receipt_of_the_refusal():
-    done = serve_one_call(asked=call(ASKED.replace(b'"m"', b'"n"')))
+    done = serve_one_call(sent_call=call(ASKED.replace(b'"m"', b'"n"')))
 
     assert isinstance(done.error, CallerError)
     assert done.outcomes == [(Outcome.REFUSED, True)]
@@ -152,7 +156,7 @@ def test_an_unknown_model_leaves_a_receipt_of_the_refusal():
 def test_a_call_that_cannot_be_said_to_an_upstream_is_refused(before):
     routes = (*[ONE] * before, route("claude", kind="anthropic"))
     body = b'{"model":"m","messages":[{"role":"user","content":"Hi"}],"n":3}'
-    done = serve_one_call(*[failed_answer(503)] * before, asked=call(body), routes=routes)
+    done = serve_one_call(*[failed_answer(503)] * before, sent_call=call(body), routes=routes)
 
     assert isinstance(done.error, CallerError)
     assert done.outcomes == [(Outcome.FAILED, False)] * before + [(Outcome.REFUSED, True)]
@@ -160,7 +164,9 @@ def test_a_call_that_cannot_be_said_to_an_upstream_is_refused(before):
 
 
 def test_the_first_content_is_timed_not_the_opening():
-    done = serve_one_call(stream(chunk(""), After(3.0, chunk("a")), DONE), asked=streaming_call())
+    done = serve_one_call(
+        stream(chunk(""), After(3.0, chunk("a")), DONE), sent_call=streaming_call()
+    )
 
     assert done.last.ttft == pytest.approx(3.0)
 

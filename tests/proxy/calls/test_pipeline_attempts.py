@@ -43,7 +43,7 @@ from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_cal
     ],
 )
 def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
-    done = serve_one_call(first, stream(STREAM), asked=streaming_call(), routes=(ONE, TWO))
+    done = serve_one_call(first, stream(STREAM), sent_call=streaming_call(), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
@@ -104,7 +104,7 @@ def test_a_route_that_is_stale_twice_has_failed():
 
 def test_no_other_route_is_tried_after_the_first_content_byte():
     done = serve_one_call(
-        stream(chunk("a"), broken_connection()), asked=streaming_call(), routes=(ONE, TWO)
+        stream(chunk("a"), broken_connection()), sent_call=streaming_call(), routes=(ONE, TWO)
     )
 
     assert len(done.transport.sent) == 1
@@ -202,7 +202,7 @@ def test_a_long_retry_after_is_passed_on():
 
 
 def test_a_first_byte_that_does_not_come_is_reported_as_a_timeout_and_billed():
-    done = serve_one_call(stream(BEAT, SILENCE), asked=streaming_call())
+    done = serve_one_call(stream(BEAT, SILENCE), sent_call=streaming_call())
 
     assert isinstance(done.error, _UpstreamTimeout)
     assert (done.error.status, done.error.code) == (504, "upstream_timeout")
@@ -212,7 +212,7 @@ def test_a_first_byte_that_does_not_come_is_reported_as_a_timeout_and_billed():
 
 
 def test_keep_alives_do_not_put_the_first_byte_off():
-    done = serve_one_call(stream(*[BEAT] * 50, SILENCE), asked=streaming_call())
+    done = serve_one_call(stream(*[BEAT] * 50, SILENCE), sent_call=streaming_call())
 
     assert isinstance(done.error, _UpstreamTimeout)
 
@@ -251,7 +251,9 @@ def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(
     first_event, endpoint, kind = opened
     request = streaming_call(endpoint=endpoint)
     routes = (route("zero", kind=kind), ONE)
-    done = serve_one_call(stream(first_event, end), stream(STREAM), asked=request, routes=routes)
+    done = serve_one_call(
+        stream(first_event, end), stream(STREAM), sent_call=request, routes=routes
+    )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.receipts[0].ttft is None
@@ -263,7 +265,9 @@ def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(
 def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened):
     first_event, endpoint, kind = opened
     request = streaming_call(endpoint=endpoint)
-    done = serve_one_call(stream(first_event, SILENCE), asked=request, routes=(route(kind=kind),))
+    done = serve_one_call(
+        stream(first_event, SILENCE), sent_call=request, routes=(route(kind=kind),)
+    )
 
     assert isinstance(done.error, _UpstreamTimeout)
     assert done.error.status == 504

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.instant_time
 
 def test_an_answer_of_another_kind_that_breaks_stops_short():
     sound = ScriptedAnswer([b"\x00", broken_connection()], headers={"content-type": "audio/mpeg"})
-    done = serve_one_call(sound, asked=call(ASKED, endpoint="audio/speech"))
+    done = serve_one_call(sound, sent_call=call(ASKED, endpoint="audio/speech"))
 
     assert done.caller.body == b"\x00"
     assert not done.caller.is_ended
@@ -45,7 +45,7 @@ def test_an_answer_of_another_kind_that_breaks_stops_short():
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered(endpoint):
     sound = ScriptedAnswer([COMPLETION[:9], COMPLETION[9:], broken_connection()])
-    done = serve_one_call(sound, asked=call(ASKED, endpoint=endpoint))
+    done = serve_one_call(sound, sent_call=call(ASKED, endpoint=endpoint))
 
     assert done.caller.body == COMPLETION
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -62,7 +62,7 @@ def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered
     ],
 )
 def test_a_stream_that_cannot_go_on_says_so_in_the_words_of_its_endpoint(end, endpoint, starts):
-    done = serve_one_call(stream(chunk("a"), end), asked=streaming_call(endpoint=endpoint))
+    done = serve_one_call(stream(chunk("a"), end), sent_call=streaming_call(endpoint=endpoint))
 
     assert done.caller.pieces[0] == chunk("a")
     assert done.caller.pieces[1].startswith(starts)
@@ -75,7 +75,7 @@ def test_a_stream_that_cannot_go_on_says_so_in_the_words_of_its_endpoint(end, en
 
 
 def test_a_stream_that_ends_before_its_answer_does_is_broken():
-    done = serve_one_call(stream(chunk("a")), asked=streaming_call())
+    done = serve_one_call(stream(chunk("a")), sent_call=streaming_call())
 
     assert b'"code":"upstream_cut_off"' in done.caller.pieces[1]
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -194,7 +194,7 @@ def failed_response(**fields: Any) -> dict[str, Any]:
 )
 def test_a_response_that_failed_is_passed_on_without_its_keys(reported_usage, usage, estimated):
     body = json.dumps(failed_response(usage=reported_usage)).encode()
-    done = serve_one_call(ScriptedAnswer([body]), asked=call(ASKED, endpoint="responses"))
+    done = serve_one_call(ScriptedAnswer([body]), sent_call=call(ASKED, endpoint="responses"))
 
     left = body.replace(b"sk-verysecretkey123", b"[redacted]")
     assert json.loads(done.caller.body) == json.loads(left)
@@ -207,7 +207,8 @@ def test_a_response_that_failed_is_passed_on_without_its_keys(reported_usage, us
 def test_a_stored_answer_is_returned_without_the_providers_keys():
     body = json.dumps(failed_response(usage=USAGE)).encode()
     done = serve_one_call(
-        ScriptedAnswer([body]), asked=call(b"", endpoint="responses/r", method="GET", fields=None)
+        ScriptedAnswer([body]),
+        sent_call=call(b"", endpoint="responses/r", method="GET", fields=None),
     )
 
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -218,7 +219,7 @@ def test_only_the_part_delivered_before_the_break_is_counted():
     estimator = FakeEstimator()
     serve_one_call(
         stream(chunk("Hel"), chunk("lo"), broken_connection()),
-        asked=streaming_call(),
+        sent_call=streaming_call(),
         estimator=estimator,
     )
 
@@ -226,12 +227,14 @@ def test_only_the_part_delivered_before_the_break_is_counted():
 
 
 def test_an_upstream_that_stalls_midway_is_waited_for_so_long_and_no_longer():
-    assert 5.0 <= serve_one_call(stream(chunk("a"), SILENCE), asked=streaming_call()).took <= 6.0
+    assert (
+        5.0 <= serve_one_call(stream(chunk("a"), SILENCE), sent_call=streaming_call()).took <= 6.0
+    )
 
 
 def test_keep_alives_midway_do_not_put_a_stall_off():
     beats = [After(2.0, b": ping\n\n")] * 9
-    done = serve_one_call(stream(chunk("a"), *beats), asked=streaming_call())
+    done = serve_one_call(stream(chunk("a"), *beats), sent_call=streaming_call())
 
     assert 5.0 <= done.took <= 6.0
     assert done.last.error == "upstream_timeout"
@@ -239,7 +242,7 @@ def test_keep_alives_midway_do_not_put_a_stall_off():
 
 def test_content_midway_does():
     words = [After(2.0, chunk("b"))] * 9
-    done = serve_one_call(stream(chunk("a"), *words, STREAM), asked=streaming_call())
+    done = serve_one_call(stream(chunk("a"), *words, STREAM), sent_call=streaming_call())
 
     assert done.took >= 18.0
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -247,7 +250,7 @@ def test_content_midway_does():
 
 def test_an_error_event_of_the_upstream_makes_the_answer_a_broken_one():
     error = b'data: {"error":{"message":"overloaded"}}\n\n'
-    done = serve_one_call(stream(chunk("a"), error), asked=streaming_call())
+    done = serve_one_call(stream(chunk("a"), error), sent_call=streaming_call())
 
     assert done.outcomes == [(Outcome.BROKEN, True)]
     assert done.last.error == "upstream_failed_midway"
@@ -268,7 +271,7 @@ TOLD = {"input_tokens": 50, "output_tokens": 10}
 )
 def test_content_before_an_error_begins_the_answer_and_what_the_error_says_is_billed(pieces):
     opened = event({"type": "response.created", "response": {"id": "resp_1"}})
-    done = serve_one_call(stream(opened, *pieces), asked=streaming_call(endpoint="responses"))
+    done = serve_one_call(stream(opened, *pieces), sent_call=streaming_call(endpoint="responses"))
 
     assert done.caller.body == opened + b"".join([DELTA, failed_event(usage=TOLD)])
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -282,7 +285,7 @@ def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
     opened = event({"type": "response.created", "response": {"id": "resp_1"}})
     done = serve_one_call(
         stream(opened + failed_event(usage=TOLD, service_tier=tier) + end),
-        asked=streaming_call(endpoint="responses"),
+        sent_call=streaming_call(endpoint="responses"),
         patience=RetryPolicy(retries=0),
     )
 
@@ -295,7 +298,7 @@ def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
 def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
     done = serve_one_call(
         stream(failed_event(usage=TOLD)),
-        asked=streaming_call(endpoint="responses/r", method="GET"),
+        sent_call=streaming_call(endpoint="responses/r", method="GET"),
         patience=RetryPolicy(retries=0),
     )
 
@@ -307,7 +310,7 @@ def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
 
 def test_a_chunk_and_an_error_in_one_piece_are_both_passed_on():
     error = event({"error": {"message": "bad key sk-verysecretkey123"}})
-    done = serve_one_call(stream(chunk("a") + error), asked=streaming_call())
+    done = serve_one_call(stream(chunk("a") + error), sent_call=streaming_call())
 
     assert done.caller.body == chunk("a") + error.replace(b"sk-verysecretkey123", b"[redacted]")
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -317,7 +320,7 @@ def test_the_end_of_a_stream_that_failed_begins_nothing():
     error = event({"error": {"message": "no"}})
     done = serve_one_call(
         stream(chunk("") + error + event("[DONE]")),
-        asked=streaming_call(),
+        sent_call=streaming_call(),
         patience=RetryPolicy(retries=0),
     )
 
@@ -340,7 +343,7 @@ async def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break(
 
 @pytest.mark.parametrize("end", [broken_connection(), SILENCE])
 def test_a_failure_after_the_closing_event_changes_nothing(end):
-    done = serve_one_call(stream(STREAM, end), asked=streaming_call())
+    done = serve_one_call(stream(STREAM, end), sent_call=streaming_call())
 
     assert done.caller.body == SHOWN
     assert done.caller.is_ended

@@ -62,7 +62,7 @@ COMPACTED = orjson.dumps(
 def test_a_compaction_by_openai_passes_byte_for_byte_and_is_priced_by_its_usage(
     endpoint: str, answer: bytes, shape: Any
 ) -> None:
-    done = serve_one_call(ScriptedAnswer([answer]), asked=call(ASKED, endpoint=endpoint))
+    done = serve_one_call(ScriptedAnswer([answer]), sent_call=call(ASKED, endpoint=endpoint))
 
     prepared = done.transport.sent[-1][1]
     assert (prepared.path, prepared.body) == (f"/{endpoint}", ASKED)
@@ -81,7 +81,7 @@ def test_a_stream_passes_with_its_compaction_and_is_priced_by_its_end() -> None:
         event({"type": "response.completed", "response": orjson.loads(WHOLE)}),
     ]
     request = call(ASKED.rstrip(b" }") + b',"stream":true}', endpoint="responses")
-    done = serve_one_call(stream(*pieces), asked=request)
+    done = serve_one_call(stream(*pieces), sent_call=request)
 
     assert done.transport.sent[-1][1].body == request.body
     assert done.caller.body == b"".join(pieces)
@@ -130,7 +130,7 @@ CLAUDES = route("anthropic", "anthropic")
 
 def test_the_first_token_is_the_answers_and_not_its_compactions() -> None:
     done = serve_one_call(
-        stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS), asked=call(STREAMED), routes=(CLAUDES,)
+        stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS), sent_call=call(STREAMED), routes=(CLAUDES,)
     )
 
     assert done.last.ttft == pytest.approx(5.0)
@@ -142,7 +142,7 @@ def test_an_upstream_that_breaks_while_it_compacts_is_asked_again() -> None:
     done = serve_one_call(
         stream(*CLAUDE_COMPACTS, broken_connection()),
         stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS),
-        asked=call(STREAMED),
+        sent_call=call(STREAMED),
         routes=(CLAUDES,),
     )
 
@@ -172,7 +172,9 @@ def test_a_chat_call_that_claude_compacts_pays_for_every_pass() -> None:
     fields = {"model": "m", "messages": [first], "context_management": edits}
     claude = route("anthropic", "anthropic")
     done = serve_one_call(
-        ScriptedAnswer([orjson.dumps(answer)]), asked=call(orjson.dumps(fields)), routes=(claude,)
+        ScriptedAnswer([orjson.dumps(answer)]),
+        sent_call=call(orjson.dumps(fields)),
+        routes=(claude,),
     )
 
     prepared = done.transport.sent[-1][1]
@@ -182,7 +184,9 @@ def test_a_chat_call_that_claude_compacts_pays_for_every_pass() -> None:
     again = call(
         orjson.dumps(fields | {"messages": [first, message, {"role": "user", "content": "And?"}]})
     )
-    later = serve_one_call(ScriptedAnswer([orjson.dumps(answer)]), asked=again, routes=(claude,))
+    later = serve_one_call(
+        ScriptedAnswer([orjson.dumps(answer)]), sent_call=again, routes=(claude,)
+    )
     later_fields = orjson.loads(later.transport.sent[-1][1].body)
     assert later_fields["messages"][1]["content"] == [block, {"type": "text", "text": "on"}]
     assert later_fields["context_management"] == edits

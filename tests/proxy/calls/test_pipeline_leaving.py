@@ -34,7 +34,7 @@ HANGS = {
 @pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
 @pytest.mark.parametrize("routes", [(ONE,), (ONE, TWO)])
 def test_a_caller_that_leaves_closes_the_exchange_and_pays_for_what_was_done(scripts, routes):
-    done = serve_one_call(*scripts, asked=streaming_call(), routes=routes, leaves_after=3.0)
+    done = serve_one_call(*scripts, sent_call=streaming_call(), routes=routes, leaves_after=3.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
@@ -73,7 +73,7 @@ def test_a_call_that_ends_while_its_batch_is_read_leaves_a_receipt():
 
 
 def test_a_caller_that_stops_reading_is_given_up():
-    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), asked=streaming_call(), reads=1)
+    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), sent_call=streaming_call(), reads=1)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
@@ -90,7 +90,7 @@ def test_a_caller_that_stops_reading_is_given_up():
 )
 def test_a_caller_that_does_not_take_the_end_is_given_up(script):
     done = serve_one_call(
-        script, asked=streaming_call(), reads=0 if script.headers is not EVENTS else 1
+        script, sent_call=streaming_call(), reads=0 if script.headers is not EVENTS else 1
     )
 
     assert isinstance(done.error, ClientDisconnected)
@@ -100,7 +100,7 @@ def test_a_caller_that_does_not_take_the_end_is_given_up(script):
 @pytest.mark.parametrize("first", [SILENCE, stream(chunk("a"), broken_connection())])
 def test_a_caller_that_leaves_while_tokens_are_counted_leaves_one_receipt(first):
     slow = FakeEstimator(takes=30.0)
-    done = serve_one_call(first, asked=streaming_call(), estimator=slow, leaves_after=12.0)
+    done = serve_one_call(first, sent_call=streaming_call(), estimator=slow, leaves_after=12.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert len(done.receipts) == 1
@@ -112,7 +112,7 @@ def test_a_caller_that_leaves_while_a_broken_answer_is_counted_has_hung_up():
     slow = FakeEstimator(takes=30.0)
     done = serve_one_call(
         stream(chunk("a" * 8), broken_connection()),
-        asked=streaming_call(),
+        sent_call=streaming_call(),
         estimator=slow,
         leaves_after=3.0,
     )

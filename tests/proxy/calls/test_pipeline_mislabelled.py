@@ -27,7 +27,7 @@ MARK = b"\xef\xbb\xbf"
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
     pieces = [STREAM[start : start + size] for start in range(0, len(STREAM), size)]
-    done = serve_one_call(ScriptedAnswer(pieces, headers=label), asked=streaming_call())
+    done = serve_one_call(ScriptedAnswer(pieces, headers=label), sent_call=streaming_call())
 
     assert done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
@@ -38,7 +38,7 @@ def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
 
 @pytest.mark.parametrize("start", [MARK, b"\r\n\n", BEAT, b"retry: 9\n\n", b"id: 1\nevent: x\n"])
 def test_lines_before_the_first_data_reach_the_caller_unmodified(start):
-    done = serve_one_call(ScriptedAnswer([start + STREAM], headers={}), asked=streaming_call())
+    done = serve_one_call(ScriptedAnswer([start + STREAM], headers={}), sent_call=streaming_call())
 
     assert done.caller.body == start + SHOWN
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -56,8 +56,8 @@ def test_lines_before_the_first_data_reach_the_caller_unmodified(start):
 def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, events, label):
     body = STREAMED.replace(b'"messages"', b'"input"') if endpoint == "responses" else STREAMED
     request, routes = call(body, endpoint), (route(kind=kind, max_output=100),)
-    right = serve_one_call(stream(*events), asked=request, routes=routes)
-    done = serve_one_call(ScriptedAnswer(events, headers=label), asked=request, routes=routes)
+    right = serve_one_call(stream(*events), sent_call=request, routes=routes)
+    done = serve_one_call(ScriptedAnswer(events, headers=label), sent_call=request, routes=routes)
 
     assert right.outcomes == done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.caller.body == right.caller.body
@@ -67,7 +67,7 @@ def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, event
 
 def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_error_event():
     done = serve_one_call(
-        ScriptedAnswer([chunk("a"), broken_connection()], headers={}), asked=streaming_call()
+        ScriptedAnswer([chunk("a"), broken_connection()], headers={}), sent_call=streaming_call()
     )
 
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -80,7 +80,10 @@ def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_e
 )
 def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_route(first):
     done = serve_one_call(
-        ScriptedAnswer(first, headers={}), stream(STREAM), asked=streaming_call(), routes=(ONE, TWO)
+        ScriptedAnswer(first, headers={}),
+        stream(STREAM),
+        sent_call=streaming_call(),
+        routes=(ONE, TWO),
     )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
@@ -92,7 +95,7 @@ def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_ro
 def test_a_json_answer_to_a_call_for_a_stream_is_passed_on_unmodified(label, start):
     body = start + COMPLETION
     done = serve_one_call(
-        ScriptedAnswer([body[:1], body[1:9], body[9:]], headers=label), asked=streaming_call()
+        ScriptedAnswer([body[:1], body[1:9], body[9:]], headers=label), sent_call=streaming_call()
     )
 
     assert done.caller.body == body

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.instant_time
 
 def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
     done = serve_one_call(
-        failed_answer(503), stream(STREAM), asked=streaming_call(), routes=(ONE, TWO)
+        failed_answer(503), stream(STREAM), sent_call=streaming_call(), routes=(ONE, TWO)
     )
 
     assert done.told == ["planned", "ended", "planned", "begun", "ended"]
@@ -37,7 +37,7 @@ def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
 
 @pytest.mark.parametrize("first", [stream(SILENCE), stream(BEAT, SILENCE)])
 def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
-    done = serve_one_call(first, asked=streaming_call(), leaves_after=3.0)
+    done = serve_one_call(first, sent_call=streaming_call(), leaves_after=3.0)
 
     assert done.told == ["planned", "ended"]
 
@@ -63,7 +63,7 @@ async def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
 
 def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
     many = call(ASKED[:-1] + b',"n":3}')
-    done = serve_one_call(asked=many, routes=(route("claude", kind="anthropic"),))
+    done = serve_one_call(sent_call=many, routes=(route("claude", kind="anthropic"),))
 
     assert done.told == ["planned", "ended"]
 

@@ -265,7 +265,7 @@ def test_a_call_that_is_abandoned_is_settled_at_a_likely_length(
     request = call(body(stream=True, max_completion_tokens=1000))
     caller: dict[str, Any] = {"leaves_after": leaves} if leaves is not None else {}
 
-    done = serve_one_call(*scripts, asked=request, routes=(BILLS,), **caller)
+    done = serve_one_call(*scripts, sent_call=request, routes=(BILLS,), **caller)
 
     assert outcome in (None, done.last.outcome)
     assert (done.last.usage, done.last.estimated) == (
@@ -279,7 +279,7 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_length_of_both():
     request = call(body(stream=True, max_completion_tokens=1000, n=2))
     pieces = (chunk("a"), ENDS, SECOND, usage_chunk(), SILENCE)
 
-    done = serve_one_call(stream(*pieces), asked=request, routes=(BILLS,), leaves_after=3.0)
+    done = serve_one_call(stream(*pieces), sent_call=request, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
     assert done.last.usage.generated_tokens == 2 * UNLEARNED_AVERAGE_OUTPUT_TOKENS
@@ -294,7 +294,7 @@ def test_choices_of_a_stream_that_never_began_are_not_booked(pieces, choices):
     request = call(body(stream=True, n=128))
 
     done = serve_one_call(
-        stream(*pieces, SILENCE), asked=request, routes=(BILLS,), leaves_after=3.0
+        stream(*pieces, SILENCE), sent_call=request, routes=(BILLS,), leaves_after=3.0
     )
 
     assert done.last.usage is not None
@@ -318,7 +318,7 @@ def test_an_abandoned_call_of_any_endpoint_is_settled_at_a_likely_length(endpoin
     prompt = message_fields if endpoint == "messages" else {"input": words}
     request = call(orjson.dumps({"model": "m", **prompt}), endpoint)
 
-    done = serve_one_call(script, asked=request, routes=(BILLS,), leaves_after=3.0)
+    done = serve_one_call(script, sent_call=request, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
     assert done.last.usage.generated_tokens == UNLEARNED_AVERAGE_OUTPUT_TOKENS
@@ -328,7 +328,7 @@ def test_an_abandoned_call_of_any_endpoint_is_settled_at_a_likely_length(endpoin
 def test_an_engine_that_stops_when_it_is_left_bills_what_it_did(scripts):
     request = call(body(stream=True, max_completion_tokens=1000))
 
-    done = serve_one_call(*scripts, asked=request, routes=(STOPS,), leaves_after=3.0)
+    done = serve_one_call(*scripts, sent_call=request, routes=(STOPS,), leaves_after=3.0)
 
     assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
 
@@ -336,9 +336,9 @@ def test_an_engine_that_stops_when_it_is_left_bills_what_it_did(scripts):
 def test_an_attempt_that_the_upstream_refused_or_ended_is_not_settled_at_its_limit():
     request = call(body(stream=True))
 
-    assert serve_one_call(failed_answer(400), asked=request, routes=(BILLS,)).last.usage is None
+    assert serve_one_call(failed_answer(400), sent_call=request, routes=(BILLS,)).last.usage is None
     assert (
-        serve_one_call(stream(chunk("a"), DONE), asked=request, routes=(BILLS,)).last.usage
+        serve_one_call(stream(chunk("a"), DONE), sent_call=request, routes=(BILLS,)).last.usage
         == ESTIMATE
     )
 
@@ -348,7 +348,7 @@ def test_a_call_that_left_while_it_was_counted_is_settled_at_a_likely_length_too
     request = call(body(stream=True, max_completion_tokens=1000))
 
     done = serve_one_call(
-        SILENCE, asked=request, routes=(BILLS,), estimator=slow, leaves_after=12.0
+        SILENCE, sent_call=request, routes=(BILLS,), estimator=slow, leaves_after=12.0
     )
 
     assert done.last.usage == Usage(
@@ -365,7 +365,7 @@ def test_no_figure_of_a_caller_that_leaves_becomes_an_amount(limit: bytes, choic
     written = b'{"model":"m","stream":true,"max_completion_tokens":%b,"n":%b}' % (limit, choices)
     unlimited = route("bills", bills_abandoned=True)
 
-    done = serve_one_call(SILENCE, asked=call(written), routes=(unlimited,), leaves_after=3.0)
+    done = serve_one_call(SILENCE, sent_call=call(written), routes=(unlimited,), leaves_after=3.0)
 
     assert done.last.usage is not None
     assert 1 <= done.last.usage.generated_tokens <= 128 * UNLEARNED_AVERAGE_OUTPUT_TOKENS

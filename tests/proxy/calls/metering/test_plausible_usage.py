@@ -93,7 +93,7 @@ def test_an_answer_with_an_impossible_usage_is_counted_by_the_gateway(streamed, 
 
     done = serve_one_call(
         script if streamed else ScriptedAnswer([orjson.dumps(body)]),
-        asked=a_call(stream=streamed),
+        sent_call=a_call(stream=streamed),
         routes=(there,),
     )
 
@@ -112,7 +112,7 @@ def test_an_answer_with_a_usage_of_very_many_digits_has_a_receipt_and_an_estimat
     )
     script = stream(event(body.decode()), DONE) if streamed else ScriptedAnswer([body])
 
-    done = serve_one_call(script, asked=a_call(stream=streamed), routes=(there,))
+    done = serve_one_call(script, sent_call=a_call(stream=streamed), routes=(there,))
 
     assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
 
@@ -123,7 +123,7 @@ def test_a_total_above_the_sum_costs_nothing_but_at_providers_that_count_reasoni
     costs = {}
     for provider in ("openai", "mistral", "", "xai", "google"):
         script, served = ScriptedAnswer([orjson.dumps(body)]), route(provider or "lab")
-        done = serve_one_call(script, asked=a_call(), routes=(served,))
+        done = serve_one_call(script, sent_call=a_call(), routes=(served,))
         assert done.last.usage is not None
         costs[provider] = done.last.usage.generated_tokens
 
