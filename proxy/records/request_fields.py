@@ -24,9 +24,9 @@ _HOSTED_TOOL_PREFIXES: Final = (
     "image_generation",
     "web_search",
 )
-#: JSON of a field that says as little as its absence.
+#: Values of a field in JSON that mean the same as its absence.
 _EMPTY_VALUES: Final = frozenset({b"", b"null", b"false"})
-#: Bytes of a body that nobody can read in which half a character is looked for.
+#: Bytes of an undecodable body that are searched for a lone surrogate, to name the error.
 _MAX_SURROGATE_SEARCH_BYTES: Final = 64 * 1024
 #: An escape of a surrogate without the other half of its pair; its own backslash is not escaped.
 #: Source: RFC 8259, section 8.2.

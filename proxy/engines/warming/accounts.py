@@ -1,4 +1,7 @@
-"""The accounts of warming: tokens that it may take, what it cost, and what it gained."""
+"""Token budget and counters of cache warming: what it may use, what it cost, what it gained.
+
+Warming has an idle replica read a prompt before the call that needs it comes.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,7 +16,7 @@ class WarmingKind(StrEnum):
 
     SYSTEM_PROMPT = "system_prompt"
     NEXT_TURN = "next_turn"
-    TYPED = "typed"  # it came to ``/v1/thriftgate/prefill``
+    TYPED = "typed"  # sent to ``/v1/thriftgate/prefill`` while a person typed it
 
 
 class WarmingResult(StrEnum):
@@ -22,7 +25,7 @@ class WarmingResult(StrEnum):
     WARMED = "warmed"
     CANCELLED = "cancelled"  # a call came
     REFUSED = "refused"  # by a budget or ceiling of its team
-    FAILED = "failed"  # the engine did not answer well, or not in time
+    FAILED = "failed"  # the engine answered with an error, or not in time
     OVER_BUDGET = "over_budget"  # the profile's tokens per minute are used up
     BUSY = "busy"  # the replica was not idle in time
 

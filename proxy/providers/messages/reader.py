@@ -1,10 +1,10 @@
-"""Writes chat answers, whole or streamed, as Anthropic's.
+"""Translates chat answers, whole or streamed, into answers of Anthropic's Messages API.
 
 ::
 
     first chunk                message_start
     reasoning, words, calls    content_block_start ─ content_block_delta … ─ content_block_stop
-    a comment                  ping, as after the first content_block_start; before: a comment
+    a comment                  ping; before the first content_block_start, a comment
     [DONE]                     message_delta with stop reason and usage ─ message_stop
     an error                   error; nothing follows
 

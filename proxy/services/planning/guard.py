@@ -1,4 +1,4 @@
-"""Steps layouts back or suspends planning where it makes a feature dearer; notifies people."""
+"""The harm guard's actions: rolls a layout back, or suspends planning for a feature, and alerts."""
 
 import logging
 import shlex
@@ -16,9 +16,9 @@ from slo.alert import Alert, Severity
 
 _log = logging.getLogger("thriftgate.planning")
 
-#: Seconds a feature passes through here where the database did not take the decision.
+#: Seconds that this process sends a feature unmodified when the decision could not be stored.
 _RETRY_AFTER_S: Final = 600.0
-#: Features that pass through here before the database says so.
+#: Maximum number of features that this process sends unmodified before the database says so.
 _MAX_SUSPENDED: Final = 1_024
 _ALERT_DAYS: Final = 7
 _DAY_S: Final = 86_400.0

@@ -1,10 +1,10 @@
-"""Attempts in flight, in a file that survives a kill -9: sent, and without a receipt yet.
+"""Attempts that were sent and have no receipt yet, in a file that survives a kill -9.
 
-An attempt writes one slot when it is sent, and nothing when it ends: its receipt says that. A file
-that is removed or truncated is written anew with all that is in flight.
+The file has a slot for each attempt in flight, written once, when the attempt is sent. The process
+holds a lock on the file. After its death the next process gets the lock, reads the slots, and
+stores a receipt for each attempt that has none in the database.
 
-Its process locks the file, like a segment. A process that gets the lock reads what the dead one had
-sent, and books the attempts that the ledger lacks.
+A file that is removed or truncated while the process runs is written anew.
 """
 
 import fcntl
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 _SUFFIX: Final = ".sent"
 _SLOT_BYTES: Final = 1_024
 _HEAD_BYTES: Final = 12
-#: Attempts at once; more are not noted.
+#: Maximum number of attempts in flight that are recorded.
 _MAX_SLOTS: Final = 65_536
-#: Characters of each text in an attempt that would not fit into its slot.
+#: Characters that each text is cut to when an attempt does not fit into its slot.
 _MAX_TEXT_CHARS: Final = 60
 
 _encode = msgspec.msgpack.Encoder().encode

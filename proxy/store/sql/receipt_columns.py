@@ -6,8 +6,9 @@
                       ├─ receipt ─▶ row
                       └─ row ─▶ receipt
 
-A field's type says its column: texts are text, seconds whole microseconds, yes and no 1 and 0. Up
-to ``notes`` only what is None is null; fields behind it are null where they have their default.
+The type of a field decides the type of its column: text for str, whole microseconds for float
+seconds, 1 and 0 for bool. Fields up to ``notes`` are null only where they are None; later fields
+are null where they hold their default.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Turns receipts into the rows and call stories that pages show."""
+"""Turns the receipts of a call into the details of its page: costs, attempts, prompt, misses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
