@@ -201,6 +201,13 @@ def how_to_install(extra: str) -> str:
     return f"run pip install 'thriftgate[{extra}]'"
 
 
+def first_error(error: BaseException) -> BaseException:
+    """The first error of a group, however deep."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 def envelope(error: ProxyError) -> bytes:
     """The error as OpenAI's envelope, in JSON.
 

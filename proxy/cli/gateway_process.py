@@ -31,7 +31,7 @@ from proxy.cli.storage_checks import low_descriptor_warning
 from proxy.cli.warnings import known_keys_obstacle
 from proxy.configuration import Snapshot, count_policies, read_engines
 from proxy.engines.state.state_file import read_engine_states
-from proxy.errors import OperatorError
+from proxy.errors import OperatorError, first_error
 from proxy.records.amounts import quantity
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
@@ -76,7 +76,7 @@ def run_gateway(settings: Settings, catalog: Catalog, policies: Policies) -> Non
         try:
             lost = uvloop.run(_serve(settings, listener, Snapshot(catalog, policies)))
         except* OperatorError as group:
-            failed = str(_first_error(group))
+            failed = str(first_error(group))
     if failed:
         session.fail(failed)
     if lost:
@@ -93,13 +93,6 @@ class _StartRefused(OperatorError):
 
 def _refuse_start(why: str) -> NoReturn:
     raise _StartRefused(why)
-
-
-def _first_error(error: BaseException) -> BaseException:
-    """The first error of a group, however deep."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 async def _serve(settings: Settings, listener: socket.socket, read: Snapshot) -> int:

@@ -129,3 +129,11 @@ def test_anthropics_envelope_names_the_parameter_where_there_is_one():
 
     assert json.loads(messages_envelope(error))["error"]["param"] == "model"
     assert "request_id" not in json.loads(messages_envelope(error))
+
+
+def test_the_first_error_of_nested_groups_is_found():
+    first = errors.OperatorError("away")
+    group = BaseExceptionGroup("", [BaseExceptionGroup("", [first, ValueError()]), KeyError()])
+
+    assert errors.first_error(group) is first
+    assert errors.first_error(first) is first

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from rich.console import Console
 
-from proxy.errors import OperatorError
+from proxy.errors import OperatorError, first_error
 from proxy.tools.demo.run import run_until_stopped
 from proxy.tools.engine_demo import messages
 from proxy.tools.engine_demo.measure import measure
@@ -59,13 +59,6 @@ def run(
     except* (OSError, OperatorError) as group:
         raise first_error(group) from None
     return 0 if results else INTERRUPTED
-
-
-def first_error(error: BaseException) -> BaseException:
-    """The first error of a group, however deep."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 async def engine_demo(
