@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 import orjson
 
-from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
+from proxy.services.budgets.accounts import SETTLED_AFTER_S
 from proxy.store.store import Store
 from slo.budgets.budget import OnStoreLoss
 from tests.bench.budget_fault_gateways import NANOS, Ledger, gateways

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
+from proxy.services.budgets.accounts import SETTLED_AFTER_S
 from slo.budgets.leases import VALID_S
 from tests.bench.budget_faults import (
     LIMITS,

@@ -8,6 +8,8 @@ other, and kept. Receipts may still come for those, from an import or another pr
 soon as the ledger has other attempts of these days, they are read again.
 """
 
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 from heapq import nlargest
 from typing import Final, Literal, TypeAlias
 
@@ -15,9 +17,14 @@ import msgspec
 
 from proxy.store.sql.ledger.spendings import MAX_NAMES, NamedSpendings, Spending, Spendings
 from slo import window
-from slo.budgets.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit
+from slo.budgets.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit, counter_key
+from slo.budgets.reservations import MAX_AMOUNT
 from slo.window import Window
 
+#: Seconds after which what the ledger knows has been settled, or given up: more than all attempts
+#: of an admission take together.
+SETTLED_AFTER_S: Final = 12.0
+_MAX_LOOKS: Final = 32
 _DAY_S: Final = 86_400.0
 _ROLLED_UP: Final = frozenset({"organization", "team", "key", "feature"})
 _NOTHING: Final = Spending(0, 0)
@@ -159,3 +166,79 @@ def _amount_of_unit(unit: BudgetUnit, spending: Spending) -> int:
     if unit is BudgetUnit.REQUESTS:
         return spending.requests
     return spending.nanos if unit is BudgetUnit.USD else spending.tokens
+
+
+class LedgerReading(msgspec.Struct, frozen=True):
+    """Amounts in the ledger of a budget, by counter; not whole where there are more than these."""
+
+    budget: Budget
+    by: Mapping[str, int]
+    is_whole: bool
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """Amounts in the ledger at a time, by counter."""
+
+    at: float
+    amounts: Mapping[str, int]
+
+
+class LedgerLooks:
+    """The last looks at the ledger."""
+
+    def __init__(self, spendings: Spendings) -> None:
+        self._accounts = LedgerAccounts(spendings)
+        self._looks: deque[_Look] = deque(maxlen=_MAX_LOOKS)
+        self._last: _Look | None = None
+
+    def read(
+        self, budgets: Collection[Budget], now: float, ended_before: float | None = None
+    ) -> list[LedgerReading]:
+        """Reads each budget's amounts from the ledger, or those that ended before; blocks.
+
+        Raises:
+            StoreError: The database is away.
+        """
+        readings = []
+        for budget in budgets:
+            account = self._accounts.account(budget, now, ended_before)
+            by = {
+                counter_key(budget, whose, now): min(amount, MAX_AMOUNT)
+                for whose, amount in account.by.items()
+            }
+            readings.append(LedgerReading(budget, by, account.is_whole))
+        return readings
+
+    def note(
+        self, readings: Sequence[LedgerReading], now: float, *, is_away: bool, is_lacking: bool
+    ) -> Mapping[str, int]:
+        """Note a look; returns the amounts that the counters surely lack where they have less.
+
+        Those are of the last look of which all is settled by now. Counters that lack something
+        have nothing on its way of what was known when they were there last.
+
+        Args:
+            is_away: True if the counters do not answer.
+            is_lacking: True if they lost what they had.
+        """
+        candidates = (self._last_settled_look(now), self._last if is_lacking else None)
+        look = _Look(now, amounts_of(readings))
+        self._looks.append(look)
+        if not is_away:
+            self._last = look
+        newest = max(filter(None, candidates), key=lambda look: look.at, default=None)
+        return {} if newest is None else newest.amounts
+
+    def _last_settled_look(self, now: float) -> _Look | None:
+        """The last look of which all that the ledger knew is settled by now; None if none is."""
+        settled = now - SETTLED_AFTER_S
+        while len(self._looks) > 1 and self._looks[1].at <= settled:
+            self._looks.popleft()
+        if not self._looks or self._looks[0].at > settled:
+            return None
+        return self._looks[0]
+
+
+def amounts_of(readings: Sequence[LedgerReading]) -> dict[str, int]:
+    """The amounts of all budgets, by counter."""
+    return {name: amount for reading in readings for name, amount in reading.by.items()}

@@ -26,33 +26,34 @@ in ``proxy.services.budgets.accounts``.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-import msgspec
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from proxy.services.budgets.accounts import LedgerAccounts, is_compared
+from proxy.services.budgets.accounts import (
+    SETTLED_AFTER_S,
+    LedgerLooks,
+    LedgerReading,
+    amounts_of,
+    is_compared,
+)
 from proxy.services.budgets.budget_metrics import BudgetLevel, level_metrics
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore, CountersCondition
 from proxy.store.store import Store
 from slo import alert
-from slo.budgets.budget import Budget, counter_key
-from slo.budgets.reservations import CHECKPOINT_TTL_S, MAX_AMOUNT
+from slo.budgets.budget import Budget
+from slo.budgets.reservations import CHECKPOINT_TTL_S
 
 _log = logging.getLogger("thriftgate.budgets")
 
 _COMPARE_INTERVAL_S: Final = 60.0
 #: Seconds between two looks whether the counters are there.
 _WATCH_INTERVAL_S: Final = 0.25
-#: Seconds after which what the ledger knows has been settled, or given up: more than all attempts
-#: of an admission take together.
-SETTLED_AFTER_S: Final = 12.0
 #: Counters asked for at once.
 _COUNTERS_PER_BATCH: Final = 100
 #: Seconds between two times that the mark is renewed; it lasts for several.
@@ -75,21 +76,6 @@ class _Behind(Exception):
     """The ledger does not know yet all that ended before the checkpoint."""
 
 
-class _Known(msgspec.Struct, frozen=True):
-    """Amounts in the ledger at a time, by counter."""
-
-    at: float
-    amounts: Mapping[str, int]
-
-
-class _Read(msgspec.Struct, frozen=True):
-    """Amounts in the ledger of a budget, by counter; not whole where there are more than these."""
-
-    budget: Budget
-    by: Mapping[str, int]
-    is_whole: bool
-
-
 class Reconciler(Collector):
     """Compares every minute, and when counters come back.
 
@@ -110,10 +96,8 @@ class Reconciler(Collector):
         self.update(budgets)
         self._counters = counters
         self._opened = opened
-        self._accounts = LedgerAccounts(opened.spendings)
+        self._looks = LedgerLooks(opened.spendings)
         self._now = now
-        self._before: deque[_Known] = deque(maxlen=32)
-        self._last: _Known | None = None
         self._is_away = False
         self._is_lacking = False
         self._recovers = False
@@ -206,13 +190,12 @@ class Reconciler(Collector):
             StoreError: The counters are.
         """
         now = self._now()
-        before, last = self._last_settled_look(now), self._last if self._is_lacking else None
-        read = await self._opened.ask(self._read_ledger, now)
-        amounts = {name: amount for reading in read for name, amount in reading.by.items()}
-        self._remember(_Known(now, amounts))
-        newest = max(filter(None, (before, last)), key=lambda look: look.at, default=None)
-        sure = amounts if at_once else newest.amounts if newest else {}
-        for reading in read:
+        readings = await self._opened.ask(self._looks.read, self._budgets, now)
+        settled = self._looks.note(
+            readings, now, is_away=self._is_away, is_lacking=self._is_lacking
+        )
+        sure = amounts_of(readings) if at_once else settled
+        for reading in readings:
             level = await self._compare_budget(reading, sure)
             if reading.budget not in self._budgets:
                 continue  # it was changed or taken back meanwhile
@@ -233,7 +216,7 @@ class Reconciler(Collector):
         checkpoint = await self._counters.begin_checkpoint(now, CHECKPOINT_TTL_S)
         if now < checkpoint + _LEDGER_DELAY_S:
             raise _Behind("receipts from before the checkpoint may be on their way")
-        for reading in await self._opened.ask(self._read_ledger, now, checkpoint):
+        for reading in await self._opened.ask(self._looks.read, self._budgets, now, checkpoint):
             restored = 0
             for batch in _batches(reading.by):
                 before = await self._counters.restore(batch, checkpoint, self._now())
@@ -261,45 +244,13 @@ class Reconciler(Collector):
         try:
             await self._wait_for_ledger()
             now = self._now()
-            for reading in await self._opened.ask(self._read_ledger, now, None, new):
+            for reading in await self._opened.ask(self._looks.read, new, now):
                 for batch in _batches(reading.by):
                     await self._counters.raise_spent(batch, self._now())
         except (StoreError, _Behind) as error:
             _log.warning("New budgets were not compared with the ledger yet: %s", error)
 
-    def _read_ledger(
-        self,
-        now: float,
-        ended_before: float | None = None,
-        budgets: Collection[Budget] | None = None,
-    ) -> list[_Read]:
-        """Reads each budget's amounts from the ledger, or those that ended before; blocks."""
-        readings = []
-        for budget in self._budgets if budgets is None else budgets:
-            account = self._accounts.account(budget, now, ended_before)
-            by = {
-                counter_key(budget, whose, now): min(amount, MAX_AMOUNT)
-                for whose, amount in account.by.items()
-            }
-            readings.append(_Read(budget, by, account.is_whole))
-        return readings
-
-    def _remember(self, look: _Known) -> None:
-        """Keep what the ledger knows; apart, when counters were there last, or just away."""
-        self._before.append(look)
-        if not self._is_away:
-            self._last = look
-
-    def _last_settled_look(self, now: float) -> _Known | None:
-        """The last look of which all that the ledger knew is settled by now; None if none is."""
-        settled = now - SETTLED_AFTER_S
-        while len(self._before) > 1 and self._before[1].at <= settled:
-            self._before.popleft()
-        if not self._before or self._before[0].at > settled:
-            return None
-        return self._before[0]
-
-    async def _compare_budget(self, read: _Read, sure: Mapping[str, int]) -> BudgetLevel:
+    async def _compare_budget(self, read: LedgerReading, sure: Mapping[str, int]) -> BudgetLevel:
         """Compares a budget's counters with the ledger, and gives them what they surely lack.
 
         Args:
