@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -22,7 +22,9 @@ from dashboards import pages
 from proxy.errors import Unready
 from proxy.store.errors import StoreError
 from proxy.store.sql.views.readers import Readers
-from proxy.store.store import Store
+
+if TYPE_CHECKING:  # the process that reads for pages begins sooner without it
+    from proxy.store.store import Store
 
 Q = TypeVar("Q")
 V = TypeVar("V")
@@ -54,7 +56,7 @@ class StoreQuestions:
     One instance serves all pages of a process, so that they keep few threads busy together.
     """
 
-    def __init__(self, store: Store, timeout_s: float = PART_TIMEOUT_S) -> None:
+    def __init__(self, store: "Store", timeout_s: float = PART_TIMEOUT_S) -> None:
         self._store = store
         self._timeout_s = timeout_s
         self._threads = asyncio.Semaphore(_MAX_THREADS)
