@@ -13,14 +13,14 @@ import msgspec
 #: Fields of a body with which a provider is asked to shorten the conversation itself.
 #: Source: Anthropic, context editing and compaction; OpenAI, compaction (2026-11).
 COMPACTION_FIELDS: Final = ("context_management", "compaction")
-#: Type, in JSON, of the item that a provider puts in the place of what it shortened.
+#: Regular expression for the JSON type of the item by which a provider replaces compacted messages.
 _COMPACTION_ITEM: Final = re.compile(rb'(?<!\\)"type"\s*:\s*"compaction')
 _COMPACTION_NAME: Final = b'"compaction'
-#: Letters looked at where a text begins, and where it ends: instructions stand there.
+#: Maximum characters scanned at each end of a text, where harnesses put instructions.
 _SCANNED_EDGE_CHARS: Final = 4_000
-#: Messages at the end that are looked at: a harness may let reminders follow.
+#: Maximum messages scanned at the end: a harness may add reminders after its request.
 _SCANNED_LAST_MESSAGES: Final = 2
-#: Phrases of harnesses that ask for one, in small letters and on one line.
+#: Phrases with which harnesses ask for a summary, in lower case and on one line.
 _SUMMARY_PHRASES: Final = (
     # Source: Claude Code, Roo Code and Cline, prompts that condense (2026-11).
     "create a detailed summary of the conversation so far",
@@ -46,8 +46,8 @@ _SUMMARY_PHRASES: Final = (
     # Source: Aider-AI/aider, prompts.py (2026-11).
     "summarize this partial conversation",
 )
-#: A person's own wish for it, where a message begins with nothing else: its sentence is about the
-#: conversation and nothing more. A command stands alone, or says what to keep.
+#: Regular expression for a person's request to compact at the beginning of a message: a command
+#: alone or with what to keep, or a sentence about nothing but the conversation.
 #: Source: Claude Code, slash commands, ``/compact [instructions]`` (2026-11).
 _SUMMARY_COMMAND: Final = re.compile(
     r"/(?:compact|compress|condense|summari[sz]e)"

@@ -24,7 +24,7 @@ from compaction.reading.message import CannotCompactError, Count
 from compaction.reading.prefix_digests import prefix_digests
 from compaction.reading.token_estimate import estimate_tokens
 
-#: Changes whenever the same conversation would be compacted to other bytes than before.
+#: Version of the algorithm: changes whenever the same conversation is compacted to other bytes.
 ALGORITHM_VERSION: Final = 5
 _UNTOUCHED: Final = frozenset({CompactionMode.OFF, CompactionMode.NATIVE})
 

@@ -1,4 +1,4 @@
-"""A conversation as units that stay together, and the points where it may be cut.
+"""A conversation as units that stay together, and the points at which it may be split.
 
 A *point* is a length of the conversation at which the client must have called the model: the last
 message is a user's, or completes a set of tool results. A decision at a point depends only on the
@@ -17,14 +17,14 @@ import msgspec
 from compaction.reading.message import CalledTool, ParsedMessage, Voice
 from compaction.reading.turns import MessageUnit, call_points, split_units
 
-#: Tokens behind a turn's beginning above which a cut may stand inside that turn.
+#: Tokens after a turn's beginning above which the conversation may be split inside the turn.
 _LONG_TURN_TOKENS: Final = 16_000
-#: Steps that a turn has where an agent works by itself.
+#: Minimum units per turn when an agent works by itself.
 _MIN_AGENT_STEPS: Final = 6
-#: Size that then stays behind the cut: so many tokens, or this part of the prompt if that is less.
+#: Tokens that then stay verbatim at the end; at most this share of the prompt.
 _SUFFIX_TOKENS: Final = 8_000
 _MAX_SUFFIX_SHARE: Final = 0.25
-#: Letters of a call's arguments that tell it from others.
+#: Maximum characters of a call's arguments by which calls are compared.
 _MAX_ARGUMENTS_CHARS: Final = 200
 
 _start = attrgetter("start")

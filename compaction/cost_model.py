@@ -16,29 +16,27 @@ import msgspec
 
 from compaction.policy import CompactionPolicy, RelativePrices
 
-#: Calls before which nothing is known of how a conversation goes on.
+#: Minimum calls of a conversation before a compaction is considered: fewer do not show its growth.
 MIN_CALLS: Final = 4
-#: Number of times over that a compaction must be paid back, if as many calls follow as there were
-#: so far: one session in about so many ends in between and is more expensive for it. 304 recorded
-#: sessions on 8 routes with the lengths that real segments have, what prompts cost less and how
-#: many of those compacted were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20,
-#: 19 % and 5 of 104; at 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too:
-#: chosen on one half of the sessions, 24 does, and 2 of 44 of the other half are more expensive.
-#: See tests/bench/README.md.
+#: Minimum ratio of the calls so far to the calls that pay a compaction back. It guards against
+#: sessions that end before the compaction is paid back: about 1 in 30 does, and costs more than
+#: unmodified. A higher factor saves less and is safer. On 304 recorded sessions, 30 was the least
+#: tested factor at which no compacted session cost more, which is partly luck.
+#: Figures by factor: tests/bench/README.md.
 SAFETY_FACTOR: Final = 30.0
-#: The same where the bank pays: wherever such a session ends it is no more expensive than
-#: unmodified, but what was saved may be lost again. Real compactions of 20 τ-bench's conversations
-#: in a row cost 2 to 3 % less than at 0 (Claude, Gemini), and at 12 about as much as without
-#: compactions; mini-swe-agent's runs, which end after 30 calls, lose a third to a half less. See
-#: tests/bench/README.md.
+#: The safety factor when the conversation's savings so far (its bank) cover the compaction. Such a
+#: session never costs more than unmodified, but can lose its savings; a lower factor is enough. On
+#: 20 τ-bench conversations in a row, 5 costs 2 to 3 % less than 0 (Claude, Gemini), and 12 about as
+#: much as no compaction; mini-swe-agent's runs of 30 calls lose a third to a half less.
+#: See tests/bench/README.md.
 BANK_SAFETY_FACTOR: Final = 5.0
-#: Part of the whole prompt that a compaction must take away at least.
+#: Minimum share of the whole prompt by which a compaction must shorten it.
 MIN_PROGRESS_SHARE: Final = 0.15
-#: Part of the window that is left free; the answer's longest is taken off the window already.
+#: Share of the model's window that stays free. The longest answer is subtracted before.
 WINDOW_MARGIN_SHARE: Final = 0.05
-#: Calls that must still fit into the window; else it is time.
+#: Minimum further calls that must fit into the window; with fewer, the conversation is compacted.
 MIN_CALLS_AHEAD: Final = 2
-#: Least ratio of a part to the one that brought nothing, before it is tried again.
+#: Minimum growth of a region, as a ratio, before a compaction that shortened nothing is retried.
 RETRY_GROWTH_FACTOR: Final = 2
 
 

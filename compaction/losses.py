@@ -1,4 +1,4 @@
-"""Measures what compaction lost: values that later calls needed, or that are sent no more."""
+"""Measures losses of compaction: values that later calls needed, or that are no longer sent."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ from compaction.results.lossless_compression import parse_result
 from compaction.results.value_leaves import leaf_strings
 from compaction.value_tokens import TokenIndex, Tokens, named_values
 
-#: Statements of how much was left out, which is no value of what stays.
+#: Removes counts of omitted items, which are not values of the kept text.
 _counts: Final = re.compile(r"\(\d+\)|and \d+ more").sub
-#: Names of one call that are looked up.
+#: Maximum names of one call that are looked up.
 _MAX_NAMES_PER_CALL: Final = 64
-#: Losses that are named.
+#: Maximum lost values that are reported.
 _MAX_LOST_VALUES: Final = 1_000
 
 

@@ -10,10 +10,10 @@ from compaction.planner import CompactionState
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.text_analysis_cache import TextAnalysisCache
 
-#: Conversations remembered, and bytes of what their states hold in other words.
+#: Maximum conversations remembered, and maximum bytes of their states.
 _MAX_CONVERSATIONS: Final = 4_096
 _MAX_BYTES: Final = 16 * 2**20
-#: Bytes of an entry of a dictionary beside its key and value.
+#: Overhead in bytes of a dictionary's entry, in addition to its key and value.
 _ENTRY_BYTES: Final = 160
 
 

@@ -1,4 +1,4 @@
-"""Plans compaction: decides at each point of a conversation, from its first messages on.
+"""Plans compaction: decides at each point of a conversation, beginning with its first messages.
 
 ::
 
@@ -30,16 +30,16 @@ from compaction.reading.message import Count, Voice
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
 
-#: Returns a model's notes on the part compacted before, by the digests of that part and the new
-#: one: the same answer for the same two.
+#: Returns a model's notes on the region compacted before, by the digests of that region and of the
+#: new one. The same two digests must always give the same notes.
 Notes = Callable[[bytes, bytes], tuple[str, ...]]
 
-#: Least size of a segment as a share of what it replaces, until one was written.
+#: Minimum estimated size of a segment, as a share of the region it replaces, until one is written.
 _INITIAL_SEGMENT_SHARE: Final = 0.15
-#: The part of a conversation that hardly shortens it; where no more stands before the last turns,
-#: and once is all there is, these are cut between their steps.
+#: Minimum share of a conversation that a compaction of whole turns must cover when it is compacted
+#: only once; with less, the last turns are split between their steps.
 _SMALL_REGION_SHARE: Final = 0.15
-#: Tokens around a message that is added.
+#: Tokens of an added message's envelope.
 _MESSAGE_TOKENS: Final = 4
 _COMPACTING_MODES: Final = frozenset({CompactionMode.FACTS, CompactionMode.FACTS_MODEL})
 

@@ -16,10 +16,11 @@ class CompactionMode(StrEnum):
     NATIVE = "native"  #: The provider compacts; nothing is compacted here.
 
 
-#: Tokens of a step, and of the least prompt, from which a cache is coarse.
+#: Minimum tokens of a cache's step, or of its shortest prompt, for the cache to count as coarse.
 _COARSE_STEP_TOKENS: Final = 1_024
 _COARSE_PREFIX_TOKENS: Final = 4_096
-#: Steps, and least prompts, of a coarse cache that a prompt has before its results are shortened.
+#: Minimum length of a prompt for its results to be shortened on a coarse cache: in the cache's
+#: steps, and in its shortest prompts; both apply.
 _MIN_COARSE_STEPS: Final = 4
 _MIN_COARSE_PREFIXES: Final = 2
 

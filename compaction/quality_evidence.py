@@ -15,15 +15,15 @@ import msgspec
 
 from compaction.policy import CompactionMode
 
-#: Part of the ids needed that may be lost.
+#: Maximum share of the needed ids that may be lost.
 MAX_LOST_SHARE: Final = 0.02
-#: Ids needed before anything is judged.
+#: Minimum needed ids before quality is judged.
 MIN_NEEDED_VALUES: Final = 20
-#: Standard errors of the bound: 95 % of a one-sided judgement.
+#: Standard errors of the confidence bound: 95 %, one-sided.
 _BOUND_STANDARD_ERRORS: Final = 1.645
 
-#: Next gentler mode of each mode that compacts; the others compact nothing, so there is no evidence
-#: of them.
+#: The next gentler mode of each mode that compacts. The other modes compact nothing, so there is no
+#: evidence of them.
 _GENTLER_MODES: Final = {
     # A model's notes only add to facts: without them more is lost.
     CompactionMode.FACTS_MODEL: CompactionMode.TRIM,

@@ -20,10 +20,10 @@ from compaction.results.lossless_compression import compress_result
 from compaction.results.value_leaves import find_ids
 from compaction.value_tokens import SPACELESS_SCRIPTS, find_name
 
-#: Sources that come back in one message.
+#: Maximum sources quoted in one message.
 _MAX_SOURCES: Final = 3
-#: Letters of a source: all of a short one; else its beginning, which may name its columns, and
-#: those around the name.
+#: Maximum characters quoted of a source: all of a short one, else its beginning, which may name its
+#: columns, and the text around the name.
 _MAX_SOURCE_CHARS: Final = 1_500
 _SOURCE_HEAD_CHARS: Final = 200
 _CUT: Final = " … "

@@ -19,7 +19,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-#: Boundary between two tokens that are written in a row.
+#: Separates two tokens that are written without a space.
 _BREAK: Final = "\x1f"
 #: Scripts that are written without spaces: Han, kana, Thai, Lao, Burmese, Khmer.
 SPACELESS_SCRIPTS: Final = (
@@ -64,7 +64,7 @@ _BY_LETTER: Final = (
     rf"|(?:{_CURRENCIES})\s?{_NUMBER}(?!{_L})"
 )
 _COUNTED: Final = rf"(?:{_NUMBER}\s?[{_COUNTERS}]){{1,8}}"
-#: Begins with all that may begin one, so that it is sought quickly.
+#: Its first character class holds every possible first character, which makes the search fast.
 _PHRASE: Final = (
     rf"(?=\d)(?:{_BY_DIGIT}|{_COUNTED})|(?=[^\W\d_{SPACELESS_SCRIPTS}])(?:{_BY_LETTER})"
     rf"|[{_MONEY}]\s?{_NUMBER}[kKmM]?(?!{_L})|(?:上午|下午|午前|午後|早上|晚上){_COUNTED}"
@@ -80,9 +80,9 @@ _names: Final = re.compile(
 ).fullmatch
 _digit: Final = re.compile(r"\d").search
 _letter: Final = re.compile(_L).match
-#: Signs that join what stands on both sides of them to one name, and to one figure.
+#: Characters that join the text on both sides to one name, and to one figure.
 _NAME_JOINS, _FIGURE_JOINS = "-", "-.,:/"
-#: Words with a stroke that name nothing.
+#: Words with a slash that are not names.
 _ORDINARY: Final = frozenset({"and/or", "he/she", "his/her", "yes/no", "n/a", "w/o", "either/or"})
 _escape: Final = re.compile(r"\\u([0-9a-fA-F]{4})").sub
 _MAX_TOKEN_CHARS: Final = 256

@@ -17,8 +17,8 @@ from compaction.recall import append_text, contains_name, quote_sources, recalla
 from compaction.results.duplicate_results import text_digest
 from compaction.results.result_trimming import trim_result
 
-#: Names of one message, and of all between two compactions, that are looked up in compacted text:
-#: each may take as long as there are messages.
+#: Maximum names of one message, and of all messages between two compactions, that are looked up in
+#: compacted text: the time for each grows with the number of messages.
 _MAX_NAMES_PER_MESSAGE: Final = 32
 _MAX_NAMES_PER_SUFFIX: Final = 256
 

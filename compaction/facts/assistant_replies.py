@@ -14,11 +14,12 @@ from compaction.facts.statements import settled_kind
 from compaction.facts.values import KeptWords, figure_words
 from compaction.reading.message import ParsedMessage, Voice
 
-#: Characters of an answer that is short.
+#: Maximum characters of a user's answer that counts as agreeing when it holds no digit.
 _SHORT_ANSWER_CHARS: Final = 40
-#: Characters of an answer that takes something up, or chooses; a longer one says what it means.
+#: Maximum characters of a user's answer that may need the question to be understood; a longer
+#: answer is understood alone.
 _MAX_REFERRING_ANSWER_CHARS: Final = 120
-#: Characters of an answer that is a letter, or a number, of what was offered.
+#: Maximum characters of a user's answer that picks an option by its letter or number.
 _MAX_LETTER_ANSWER_CHARS: Final = 20
 _chooses: Final = re.compile(
     r"""\b(?:
@@ -51,25 +52,29 @@ def reference_strength(answer: str) -> ReferenceStrength:
     return ReferenceStrength.NOT if says_more else ReferenceStrength.AGREES
 
 
-#: Characters that stay of what the first message behind the part answers.
+#: Maximum characters kept of the assistant's last reply in the region when the first message after
+#: the region answers it.
 MAX_REPLY_CHARS: Final = 450
-#: Characters that stay of each of the newest texts, and how many those are; of an older one.
+#: Maximum characters kept of each of the newest replies, the number of newest replies, and maximum
+#: characters kept of each older reply.
 _NEW_TEXT_CHARS, _NEWEST_TEXTS, _OLD_TEXT_CHARS = 300, 3, 160
-#: Characters that stay of a question where there is room for no more.
+#: Maximum characters kept of a reply when only questions are kept.
 _QUESTION_CHARS: Final = 120
-#: Characters of a message that are looked through, from its beginning and from its end.
+#: Maximum characters read at each end of a message.
 _SCANNED_CHARS: Final = 2_000
-#: Fewer characters than this of a sentence that is cut tell nothing.
+#: Minimum characters of room for a further sentence; a shorter excerpt could not be understood.
 _MIN_CUT_CHARS: Final = 40
-#: Marks of a sentence that tells something: a figure, a name that is marked, a list, a question.
-#: Begins with all that may begin it, as the others below do: so it is sought quickly.
+#: Regular expression for signs of a sentence worth keeping: a figure, an identifier, a code, a
+#: list, a question. Its first character class, as in the expressions below, holds every possible
+#: first character, which makes the search fast.
 _TELLS: Final = re.compile(
     r"[\d?:`_A-Z](?:(?<=[\d?:`])|(?<=\w_)(?=\w)|(?<=[A-Z])(?<!\w.)[A-Z])"
 ).search
 _OFFERS: Final = re.compile(r"\b(?:or|either|suggest|recommend|offer|found|options?)\b").search
-#: No mark of Markdown stands in a text without one of these.
+#: Strings of which a text with Markdown holds at least one; other texts are not searched for it.
 _MARKS: Final = ("**", "- ", "* ", "# ")
-#: Marks of Markdown that say nothing without its layout, and numbers that would end a sentence.
+#: Regular expressions for Markdown's marks, which are removed, and for numbers of list items, whose
+#: dots would end a sentence.
 _MARKDOWN: Final = re.compile(r"\*\*|^[^\S\n]*(?:[-*] |#{1,6} )", re.MULTILINE)
 _NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,3})\.(?= )", re.MULTILINE)
 _OF_CHANGE: Final = (
@@ -77,7 +82,7 @@ _OF_CHANGE: Final = (
     r"|rescheduled|updated|changed|created|added|removed|fixed|moved|transferred|issued|approved"
     r"|declined|rejected|asked|told|forwarded|escalated|upgraded|exchanged|returned)"
 )
-#: Forms of what is still to come: a promise, or an offer.
+#: Regular expression for a promise or an offer: "I'll …", "we can …".
 _promises: Final = re.compile(
     r"[IWw](?<!\w.)(?:(?<=I)|(?<=[Ww])e)(?:'ll|\u2019ll| will| can| could)(?: also| then| now)? "
     r"(?!(?:certainly |gladly |definitely |be )?"
@@ -85,7 +90,8 @@ _promises: Final = re.compile(
     r"|process|guide|only|not|never|transfer|address|do (?:that|this|my best)"
     r"|make the necessary)\b)\w"
 ).search
-#: Forms of what has come about, in small letters: at a beginning, by us, or as it is now.
+#: Regular expressions for outcomes, in lower case: "booked …" at the beginning of a sentence, "we
+#: have booked", "is now booked".
 _begins: Final = re.compile(rf"(?:all )?(?:{_OF_CHANGE}|done|understood|agreed)\b").match
 _by_us: Final = re.compile(
     r"[iw](?<!\w.)(?:(?<=i)|(?<=w)e)"
@@ -95,11 +101,13 @@ _by_now: Final = re.compile(
     r"[iah](?<!\w.)(?:(?<=i)s now|(?<=a)re now|(?<=h)as been|(?<=h)ave been)"
     rf"(?: now| successfully)? {_OF_CHANGE}\b"
 ).search
-#: Letters that are another's capital or small one beside their own.
+#: Letters outside ASCII that are replaced by the i or s to which they correspond in another case.
 _CASES: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}
-#: Beginnings of sentences that ask for something without a question, or depend on it.
+#: Regular expression for beginnings of sentences that ask for something without a question mark, or
+#: depend on the answer.
 _waits: Final = re.compile(r"(?:please|once|if you|take your|feel free)\b", re.IGNORECASE).match
-#: Worth of a sentence that lets a reply be understood, tells of an outcome, or holds a value.
+#: Ranks of sentences, the highest first: a question that was answered, options to choose from, an
+#: outcome or promise, a new value.
 _QUESTION_WORTH, _OPTIONS_WORTH, _COMMITMENT_WORTH, _VALUE_WORTH = 4, 3, 2, 1
 
 

@@ -1,4 +1,4 @@
-"""Renders a tool call on one line; tells which calls are equal, and which change something."""
+"""Renders a tool call on one line; detects equal calls, and calls that change something."""
 
 import re
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from compaction.facts.rendering import flatten_text, head_and_tail, unquote_json
 from compaction.reading.message import CalledTool
 from compaction.reading.redaction import redact_secrets
 
-#: Words that a value without quotes may be made of: no comma or bracket that would end it.
+#: Regular expression for values written without quotes: no comma or bracket that would end them.
 _PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z").match
-#: A name that is longer is no name.
+#: Maximum characters of a tool's name; the rest is ignored.
 _MAX_NAME_CHARS: Final = 128
-#: Characters of a value that tells one call from another.
+#: Maximum characters of a value by which one call is distinguished from another.
 _SHORT_VALUE_CHARS: Final = 64
-#: A key that is longer is kept as what stands for it.
+#: Maximum characters of a call's key; a longer key is replaced by its digest.
 _MAX_KEY_CHARS: Final = 200
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-#: Verbs of tools that change something.
+#: Regular expression for verbs of tools that change something.
 _changes: Final = re.compile(
     r"accept|add|append|apply|approve|assign|block|book|buy|cancel|change|charge|clear"
     r"|close|commit|complete|confirm|copy|create|deactivate|decline|delete|deploy|deposit"
@@ -32,7 +32,7 @@ _changes: Final = re.compile(
     r"|schedule|sell|send|set|share|shutdown|start|stop|submit|subscribe|swap|transfer"
     r"|trigger|undo|unsubscribe|update|upgrade|upload|withdraw|write"
 ).fullmatch
-#: Verbs of tools that only look.
+#: Regular expression for verbs of tools that only read.
 _reads: Final = re.compile(
     r"ask|browse|calculate|check|compare|compute|convert|count|describe|display|estimate"
     r"|evaluate|explain|fetch|find|get|grep|has|inspect|is|list|load|look|lookup|open"
@@ -48,7 +48,7 @@ def parse_arguments(called: CalledTool) -> Any:  # noqa: ANN401 # whatever JSON 
         return None
 
 
-#: Characters around a member of an object on a line.
+#: Characters before and after a member of an object on a line.
 _BEFORE: Final = frozenset({"", " ", "{", "["})
 _BEHIND: Final = frozenset({"", " ", "}", "]"})
 
@@ -142,11 +142,11 @@ def _name_words(called: CalledTool) -> list[str]:
     return [word.lower() for word in _WORD.findall(called.name[:_MAX_NAME_CHARS])]
 
 
-#: Calls are alike that begin with the same characters, so many,
+#: Minimum characters with which two similar calls both begin.
 _MIN_SHARED_HEAD_CHARS: Final = 24
-#: and of which this share is the same.
+#: Minimum share of two similar calls' characters that are equal.
 _MIN_SHARED_SHARE: Final = 0.6
-#: A word is not parted where it is found within so many characters.
+#: Maximum characters searched for a word's boundary, so that no word is split.
 _MAX_WORD_CHARS: Final = 40
 
 

@@ -13,7 +13,7 @@ from compaction.results.json_values import Number, Value
 from compaction.results.lossless_compression import parse_result
 from compaction.results.rereadable_results import MAX_FAULT_LINES, fault_lines
 
-#: Characters at a result's beginning and end that tell of one.
+#: Maximum characters at a result's beginning and end that are searched for a failure.
 _FAILURE_EDGE_CHARS: Final = 400
 _FAILURE: Final = re.compile(
     r"""^[\s*\#>\[(-]{0,4}(?:error|exception|traceback|fatal|failed|failure)\b
@@ -26,7 +26,7 @@ _FAILURE: Final = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _BEGINS: Final = re.compile(r"\s{0,20}(?:error|exception|fatal|failed)\b")
-#: No failure is told of without one of these, in small letters.
+#: Strings, in lower case, of which every report of a failure holds at least one.
 _SIGNS: Final = (
     *("error", "exception", "traceback", "fatal", "fail", "returncode"),
     *("not found", "no such", "denied"),
@@ -49,14 +49,14 @@ def indicates_failure(result: str) -> bool:
 _EXIT: Final = re.compile(
     r"<returncode>(-?\d{1,5})<|\bexit(?:ed)?(?: (?:with )?(?:code|status))?[: =]{1,3}(-?\d{1,5})\b"
 )
-#: Frame that a harness puts around an answer.
+#: Regular expression for the tags that a harness puts around a result.
 _FRAME: Final = re.compile(r"<returncode>-?\d{1,5}</returncode>|</?output>")
 _SEARCH: Final = re.compile(r"\b(?:grep|rg|ag|find|search\w{0,20}|glob)\b").search
-#: Characters at either end of an answer in which an exit is looked for.
+#: Maximum characters at each end of a result that are searched for an exit status.
 _EXIT_EDGE_CHARS: Final = 200
-#: Characters of what came back that stay as they are.
+#: Maximum characters of a result that is kept unmodified.
 MAX_SHORT_ANSWER_CHARS: Final = 120
-#: Characters of the last line of an answer, where only its exit says that it failed.
+#: Maximum characters kept of a result's last line when only its exit status shows the failure.
 _MAX_LAST_LINE_CHARS: Final = 160
 
 
@@ -118,10 +118,10 @@ OK: Final = "ok"
 UNKNOWN: Final = "unknown"
 ERROR: Final = "error"
 
-#: Characters of an error's words that stay, and of a plain result that are judged at each end.
+#: Maximum characters kept of an error's message, and judged at each end of a plain result.
 _MAX_ERROR_CHARS: Final = 160
 _JUDGED_EDGE_CHARS: Final = 300
-#: From this number on a status is a failure. Source: RFC 9110, section 15 (2022).
+#: Minimum HTTP status of a failure. Source: RFC 9110, section 15 (2022).
 _FAILED_STATUS: Final = 400
 _LAST_STATUS: Final = 599
 _VERBS: Final = (
@@ -135,7 +135,7 @@ _VERBS: Final = (
 _harmless: Final = re.compile(
     r"\b(?:no|0|zero|without(?: any)?) (?:errors?|failures?|problems?|issues?)\b", re.IGNORECASE
 ).sub
-#: Arguments of an action, which tell nothing of how it went.
+#: Regular expression for quoted arguments of an action, which do not show its outcome.
 _quoted: Final = re.compile(r"\"[^\"\n]{0,300}\"|(?<!\w)'[^'\n]{0,300}'(?!\w)|`[^`\n]{0,300}`").sub
 _NOT_DONE: Final = rf"(?:not|never|n['\u2019]t)(?: (?:been|be|yet|get))?(?: yet)? {_VERBS}"
 _undone: Final = re.compile(rf"\b{_NOT_DONE}\b", re.IGNORECASE).sub
@@ -192,7 +192,7 @@ _title: Final = re.compile(
 ).match
 _ends: Final = re.compile(r"(?<=[.!?])\s|[\n\u3002\uff01\uff1f]").split
 
-#: Members of an object that tell of a failure by being there, by being true, and by being false.
+#: Members of an object that show a failure when present, when true, and when false.
 _ERROR_MEMBERS: Final = frozenset(
     {
         *("error", "errors", "exception", "failure", "fault"),
@@ -207,14 +207,14 @@ _IS_RIGHT: Final = frozenset(
     }
 )
 _NO: Final = frozenset({"false", "no", "0"})
-#: Members that say how it went, hold what came of it, or say it in a sentence.
+#: Members that hold a call's state, its result, or a message about it.
 _STATES: Final = frozenset({"status", "state", "outcome"})
 _WRAPS: Final = frozenset({"result", "data", "response", "body", "output"})
 _CODES: Final = frozenset({"status", "statuscode", "httpstatus", "httpcode", "code"})
 _WORDS: Final = ("message", "reason", "detail", "details", "msg", "description", "error", "result")
-#: An object of more members is a record: its state and its words are the record's own.
+#: Maximum members of an object that reports an outcome; a larger one is a record.
 _MAX_PLAIN_MEMBERS: Final = 3
-#: Levels of a record that are looked through.
+#: Maximum levels of a record that are searched.
 _MAX_DEPTH: Final = 6
 
 

@@ -19,15 +19,15 @@ from compaction.results.result_lines import pruned_result_line
 #: Renders a result on one line.
 ResultFormatter = Callable[[str], str]
 
-#: Stands between a call, what came back, and how it ended.
+#: Separates a call, its result and its outcome.
 ARROW: Final = " → "
-#: Characters of an argument that stay.
+#: Maximum characters kept of an argument.
 _MAX_ARGUMENT_CHARS: Final = 400
-#: The same where nothing came back: thoughts, and what still waits.
+#: Maximum characters kept of an argument when the call has no result: thoughts, pending calls.
 _MAX_THOUGHT_CHARS: Final = 100
-#: Stands for a result that is left out: without an arrow nothing came back.
+#: Replaces an omitted result; a line without an arrow means that there was no result.
 _LEFT_OUT: Final = "…"
-#: Characters of a result before the words of its error that say no more than that it is one.
+#: Maximum characters before an error's message that only say that it is an error.
 _MAX_TITLE_CHARS: Final = 12
 
 
@@ -97,9 +97,9 @@ def action_facts(
             yield exchange_fact(exchange, FactKind.ACTION, format_result if still else say_nothing)
 
 
-#: Tools that only take a note of what was thought.
+#: Tools that only record the model's thoughts.
 _THINK: Final = frozenset({"think", "thinking", "sequentialthinking", "sequential_thinking"})
-#: A name that is longer is no name.
+#: Maximum characters of a tool's name; the rest is ignored.
 _MAX_NAME_CHARS: Final = 128
 
 
@@ -137,9 +137,9 @@ def _earlier_record_turns(part: RegionContents) -> Mapping[str, int]:
     }
 
 
-#: Characters of a call that stay.
+#: Maximum characters kept of a call.
 _MAX_CALL_CHARS: Final = 80
-#: Lines that stay of what went wrong, and of what was fixed.
+#: Maximum lines kept of an open error, and of a fixed error.
 _MAX_ERROR_LINES, _MAX_FIXED_LINES = 2, 1
 
 
@@ -179,7 +179,7 @@ def _failed_call_line(exchange: ToolExchange, ended: CallOutcome, *, is_fixed: b
     return redact_secrets(f"{text} (went well later)" if is_fixed else text)
 
 
-#: Later results that one is compared with; more tell of one thing only in a loop.
+#: Maximum later results with which a result is compared; only a loop has more of one subject.
 _MAX_LATER_RESULTS: Final = 8
 _ID: Final = ("id", "number", "uuid")
 

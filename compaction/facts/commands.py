@@ -24,31 +24,31 @@ from compaction.results.rereadable_results import (
 from compaction.results.result_profile import is_rereadable
 from compaction.results.value_leaves import leaf_strings
 
-#: The share of a part's tokens that purposes may take; what a short part has in any case, and no
-#: more of it than this.
+#: Maximum share of a region's tokens for purposes of commands; the minimum tokens for a short
+#: region, and the maximum share of it that this minimum may take.
 _PURPOSES_SHARE: Final = 0.02
 _MIN_PURPOSE_TOKENS: Final = 150
 _MAX_PURPOSES_SHARE: Final = 0.08
-#: Characters of a purpose that stay.
+#: Maximum characters kept of a purpose.
 _MAX_PURPOSE_CHARS: Final = 100
-#: Endings that say nothing.
+#: Characters removed at the end of a purpose.
 _ENDS: Final = ".: "
-#: Tokens around one.
+#: Tokens of a purpose's punctuation.
 _PURPOSE_FRAME_TOKENS: Final = 2
-#: Characters of a text that are looked through, up to where the call begins.
+#: Maximum characters scanned before a call for its purpose.
 _SCANNED_CHARS: Final = 1_000
-#: Characters of a call by which it is found in the text that it is written in.
+#: Characters at a call's beginning by which it is found in the text that holds it.
 _CALL_HEAD_CHARS: Final = 40
-#: A line that only frames what is called, and what only says that words are thoughts.
+#: Regular expressions for a line that only frames a call, and for a label before thoughts.
 _frames: Final = re.compile(r"`{3}|~{3}|</?[\w=.-]{1,64}>|[A-Z]{2,}$|Action:").match
 _THOUGHT: Final = re.compile(r"(?:THOUGHT|Thought|DISCUSSION|Reasoning):\s*")
-#: Beginnings of commands that only print what comes next, which needs no words.
+#: Regular expression for openings such as "Now let me", which say nothing of the purpose.
 _opens: Final = re.compile(
     r"(?:(?:Now|So|But|And|Also|Then|Next|First|Finally|Okay|OK|Good|Great|Perfect)\b[,.!]? )*"
     r"(?:[Ll]et me|[Ll]et['\u2019]s|(?:I|[Ww]e)(?:['\u2019]ll| will| need to| should)) "
     r"(?:(?:now|first|also|then|try to) )*"
 ).match
-#: Two words, and no fewer: less tells of nothing.
+#: Regular expression for two words in a row, the minimum of a purpose.
 _tells: Final = re.compile(r"[^\W\d_]{2}\W+[^\W\d_]{2}").search
 
 
@@ -117,16 +117,16 @@ def _spoken_sentences(text: str) -> Iterator[str]:
             yield from sentences(_THOUGHT.sub("", line))
 
 
-#: The share of a part's tokens that paths and names may take, and of that room the paths'.
+#: Maximum share of a region's tokens for paths and names; the paths' share of those tokens.
 _NAMES_SHARE: Final = 0.15
 _PATHS_SHARE: Final = 0.75
-#: Tokens that a short part has in any case.
+#: Minimum tokens for paths and names in a short region.
 _MIN_NAME_TOKENS: Final = 100
-#: After so many further calls a name counts half.
+#: Further calls after which a name's weight is halved.
 _NAME_HALF_LIFE_CALLS: Final = 6
-#: Folders of a path that are looked at.
+#: Maximum folders of a path that are read.
 _MAX_PATH_FOLDERS: Final = 16
-#: Facts whose lines name what was shown, each name by itself.
+#: Kinds of facts whose lines list the names that an output showed.
 _NAMING: Final = (FactKind.COMMAND, FactKind.FILE)
 _words = re.compile(r"[\w.@/+~%#-]+").findall
 _parts = re.compile(r"\w+").findall
@@ -284,15 +284,15 @@ def _add_covered_names(word: str, covered: set[str]) -> None:
         covered.add("/".join(steps[:index]))
 
 
-#: Characters of an argument that stay.
+#: Maximum characters kept of an argument.
 MAX_ARGUMENT_CHARS: Final = 160
-#: All the room that there is for names.
+#: Maximum characters of the names in a command's output.
 MAX_NAMES_CHARS: Final = 400
-#: The share of a part's tokens that the lines that say what went wrong may take,
+#: Maximum share of a region's tokens for lines with errors.
 _FAULTS_SHARE: Final = 0.03
-#: and what a short part has in any case.
+#: Minimum characters for lines with errors in a short region.
 _MIN_FAULT_CHARS: Final = 300
-#: Stands where something was left out, so that no list is read as if it were whole.
+#: Marks an omission, so that no list is read as complete.
 MORE_SIGN: Final = "…"
 
 

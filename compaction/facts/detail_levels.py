@@ -30,17 +30,19 @@ from compaction.results.result_profile import ResultProfile, result_profile
 
 __all__ = ["DetailLadder", "Region", "segment_at", "segment_within"]
 
-#: Characters of the names in a command's output that a level keeps.
+#: Maximum characters of the names in a command's output, by level.
 _MAX_NAMES_CHARS: Final[Mapping[DetailLevel, int]] = {
     DetailLevel.FACTS: MAX_NAMES_CHARS,
     DetailLevel.PRUNED: MAX_NAMES_CHARS // 2,
     DetailLevel.VALUES: MAX_NAMES_CHARS // 4,
 }
-#: Pruning is left out where facts take so many times the room there is: of records, of commands.
+#: Ratio of the facts' tokens to the available tokens above which pruning is not tried: for records,
+#: and for commands.
 _RECORDS_PRUNING_FACTOR, _COMMANDS_PRUNING_FACTOR = 1.6, 1.25
-#: The share of a part that is spent on more than users' words where those are too much already.
+#: Divisor of the region's tokens that gives the minimum tokens for other facts when users' messages
+#: alone are too long.
 _MIN_OTHER_FACTS_DIVISOR: Final = 16
-#: The part of the level before it that the last level takes by default.
+#: Divisor of the previous level's tokens that gives the last level's tokens by default.
 _LAST_LEVEL_DIVISOR: Final = 2
 
 

@@ -10,23 +10,23 @@ from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.results.rereadable_results import is_file
 
-#: A path with a folder, or a file's name; bounded, so that it is found in one pass.
+#: Regular expression for a path with a folder, or a file's name; bounded, so one pass is enough.
 _PATH: Final = re.compile(
     r"(?<![\w.@:/*?+$)}-])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,20}[\w.@+-]{0,80}"
     r"|(?<![\w.@:/*?+$)}-])/?[\w@+-]{1,80}(?:\.[\w-]{1,40}){1,4}(?![(/\w])"
 )
-#: An expression of sed is no path, and what stands in a text that a shell is given is none either.
+#: Regular expression for expressions of sed, which are not paths; nor is text given to a shell.
 _EDIT: Final = re.compile(r"\b[sy]/")
-#: Instructions to sed, in quotes; a file stands behind them.
+#: Regular expression for quoted instructions to sed, which are followed by a file.
 _QUOTED: Final = r"""(?:'[^']*'|"(?:[^"\\]|\\.)*")"""
 _PROGRAM: Final = re.compile(
     rf"\bsed(?:\s+-[\w=.-]{{1,40}}){{0,8}}(?:\s+(?:''|\"\"))?\s+{_QUOTED}(?:\s+-e\s+{_QUOTED}){{0,20}}"
 )
-#: Arguments that a shell is told.
+#: Names of arguments that hold a shell command.
 _COMMANDS: Final = frozenset({"command", "cmd", "commands", "script", "args", "input"})
-#: Characters of a call that are searched for paths.
+#: Maximum characters of a call that are searched for paths.
 _SCANNED_CHARS: Final = 4_000
-#: Paths of one call.
+#: Maximum paths read from one call.
 _MAX_PATHS: Final = 12
 _WORD: Final = re.compile(r"[a-z]+")
 _DONE: Final[Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""The contents of a region, read once: who said what in it, and which result answers which call."""
+"""The contents of a region, read once: messages by speaker, and calls with their results."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -15,14 +15,14 @@ from compaction.reading.message import CalledTool, ParsedMessage, Voice
 from compaction.reading.redaction import redact_secrets
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 
-#: Phrases of tools about a change; only looked for where a result begins.
+#: Regular expression for phrases with which tools report a change, at a result's beginning.
 _DONE: Final = re.compile(
     r"\b(?:success\w*|(?:has|have) been|was|were) (?:\w+ ){0,2}"
     r"(?:booked|cancell?ed|created|updated|deleted|removed|sent|added|saved|moved|paid|transferred)\b",
 )
-#: None of that is said without one of these.
+#: Strings of which every such phrase holds at least one.
 _SIGNS: Final = ("success", " been ", "was ", "were ")
-#: Characters of a result that are searched for that.
+#: Maximum characters of a result that are searched for such phrases.
 _SCANNED_CHARS: Final = 300
 
 
@@ -32,7 +32,7 @@ def indicates_change(result: str) -> bool:
     return any(map(small.__contains__, _SIGNS)) and _DONE.search(small) is not None
 
 
-#: A call without a name, for a result that answers none.
+#: The nameless call that is assigned to a result without a call.
 _UNASKED: Final = (CalledTool(id="", name="", arguments=""), -1)
 
 _start = attrgetter("start")

@@ -42,30 +42,30 @@ from compaction.results.pruning import SPOKEN, VALUES
 from compaction.results.result_profile import is_rereadable
 from compaction.results.value_leaves import find_ids
 
-#: Letters of a user's message that stay: about 2,000 tokens of English, 1,000, 500 … 40.
+#: Maximum characters kept of a user's message, by attempt: 2,000 tokens of English, 1,000 … 40.
 MESSAGE_CAPS_CHARS: Final = (MAX_USER_CHARS, 4_000, 2_000, 1_200, 600, 300, 160)
-#: Messages up to so many letters are never cut.
+#: Maximum characters of a message that is never shortened.
 SHORT_MESSAGE_CHARS: Final = 600
-#: The share of the room that users' words may take before they are cut further.
+#: Maximum share of the available tokens for users' messages before they are shortened further.
 _USER_WORDS_SHARE: Final = 0.6
-#: Shares of what is then left: for what was done and went wrong, and of the rest for records.
+#: Shares of the remaining tokens: for actions and errors, and of the rest after those for records.
 _ACTIONS_SHARE, _RECORDS_SHARE = 0.3, 1.0
-#: The second where names of code may stand too; the share of either that a single line may take.
+#: The records' share when names of code are kept too; maximum share of either for a single line.
 _COMMANDS_SHARE, _MAX_LINE_SHARE = 0.8, 0.7
-#: Tokens around a fact, and those that name what is gone.
+#: Tokens of a fact's punctuation, and of the line that lists omissions.
 _FACT_FRAME_TOKENS, _OMISSION_TOKENS = 4, 48
-#: Tools that are named as gone; more are counted.
+#: Maximum omitted tools that are named; further ones are counted.
 _MAX_NAMED_TOOLS: Final = 8
-#: Characters of a tool's name there.
+#: Maximum characters of an omitted tool's name.
 _MAX_TOOL_NAME_CHARS: Final = 64
-#: Most tries with less, and the share kept at each, where the whole is more than its lines.
+#: Maximum retries when the text has more tokens than its lines, and the share kept at each.
 _MAX_TRIES, _RETRY_SHARE = 4, 0.9
 _MARKS: Final = frozenset({FactKind.GOAL, FactKind.RULE})
 _SPOKEN: Final = _MARKS | {FactKind.USER}
 _DONE: Final = frozenset({FactKind.ACTION, FactKind.FILE, FactKind.ERROR})
 _EXCHANGED: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAND})
 
-#: The ways to say the same, the longest first.
+#: Variants of one fact, the longest first.
 FactVariants = Sequence[Fact]
 
 
@@ -208,7 +208,7 @@ class SizeFitter:
         return render_segment(facts, self._part.region.notes, self._part.region.part)
 
 
-#: The ways to say the same, each with its tokens.
+#: Variants of one fact, each with its tokens.
 _SizedVariants = Sequence[tuple[Fact, int]]
 
 

@@ -1,4 +1,4 @@
-"""Facts from statements: what users said, asked for and ruled, and what the assistant planned."""
+"""Facts from statements: users' messages, requests and rules, and the assistant's plans."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from compaction.facts.rendering import (
 from compaction.reading.message import Voice
 from compaction.results.value_leaves import find_ids
 
-#: Characters of a request that stay.
+#: Maximum characters kept of a request.
 _MAX_GOAL_CHARS: Final = 300
 
 
@@ -34,11 +34,11 @@ def goal_facts(part: RegionContents) -> Iterator[Fact]:
             return
 
 
-#: Characters of a sentence that is a rule; a longer one is a text.
+#: Maximum characters of a rule; a longer sentence is not a rule.
 _MAX_RULE_CHARS: Final = 1_000
-#: Rules of one message; more of them are a document.
+#: Maximum rules of one message; a message with more is a document.
 MAX_RULES_PER_MESSAGE: Final = 50
-#: Words that ask for something from now on, whatever else a sentence tells.
+#: Regular expression for words that ask for something from now on, in any sentence.
 _STANDS: Final = re.compile(
     r"""\b(?:
       from\ now\ on | at\ all\ times | under\ no\ circumstances | keep\ in\ mind | make\ sure
@@ -48,7 +48,7 @@ _STANDS: Final = re.compile(
     )\b""",
     re.VERBOSE,
 ).search
-#: The same within a clause that tells of nothing past.
+#: Regular expression for words that ask for something, in a clause that is not about the past.
 _ASKS: Final = re.compile(
     r"""\b(?:
       never | always | must(?:n't)? | only | ensure | no\ longer | avoid | unless | prefer\w*
@@ -61,9 +61,9 @@ _ASKS: Final = re.compile(
     r"(?:use|keep|answer|reply|respond|write|speak|ignore|treat|limit|stick|format)\b",
     re.VERBOSE,
 ).search
-#: Boundary before the next thing that a sentence tells.
+#: Splits a sentence into clauses.
 _clauses: Final = re.compile(r"[,;:\u2013\u2014]\s|\s(?:but|so|and|because|since)\s").split
-#: Words that tell of something past, or of how things are.
+#: Regular expression for words about the past, or about the present state.
 _PAST: Final = re.compile(
     r"""\b(?:
       was(?:n't)? | were(?:n't)? | had(?:n't)? | did(?:n't)? | got | went | said | told | came
@@ -108,11 +108,11 @@ def is_directive(sentence: str) -> bool:
     return any(_ASKS(clause) and not _PAST(clause) for clause in _clauses(small))
 
 
-#: Characters of a message that stay: about 2,000 tokens of English.
+#: Maximum characters kept of a user's message: about 2,000 tokens of English.
 MAX_USER_CHARS: Final = 8_000
-#: Characters of the name of who of several users speaks.
+#: Maximum characters of a user's name when several users speak.
 _MAX_NAME_CHARS: Final = 64
-#: Characters of the ids that are named of what was cut, at most.
+#: Maximum characters of the ids listed from the omitted text.
 _MAX_IDS_CHARS: Final = 1_600
 
 
@@ -152,11 +152,11 @@ def shorten_user_text(text: str, max_chars: int) -> str:
     return f"{flatten_text(text[:first])} {cut} {flatten_text(text[last:])}"
 
 
-#: Characters of a line that stay.
+#: Maximum characters kept of a line of a plan.
 _MAX_PLAN_CHARS: Final = 200
-#: Lines of a message.
+#: Maximum lines of a plan kept from one message.
 _MAX_PLAN_LINES: Final = 4
-#: Characters of a message that are looked through.
+#: Maximum characters of a message that are scanned.
 _SCANNED_CHARS: Final = 20_000
 _DONE: Final = re.compile(r"[-*]? ?\[[xX✓]\] |(?:DONE|✅|✓)[: ]")
 _TODO: Final = re.compile(
@@ -175,7 +175,7 @@ _DECIDES: Final = (
         "issue was",
     ),
 )
-#: A text without any of these has nothing to tell, in small letters.
+#: Strings, in lower case, of which a text with a plan holds at least one.
 _SIGNS: Final = (
     *_DECIDES,
     "[x]",

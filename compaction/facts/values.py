@@ -1,4 +1,4 @@
-"""Facts from the assistant's texts: values it worked out or quoted that stand in no other fact."""
+"""Facts from the assistant's texts: values it derived or quoted that no other fact holds."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,37 +14,43 @@ from compaction.reading.redaction import redact_secrets
 from compaction.results.value_leaves import is_identifier, value_leaves
 
 _MONEY: Final = "$€£"
-#: Characters that may end a sentence behind a value.
+#: Characters that may follow a value at the end of a sentence.
 _ENDS: Final = ".!?:"
 _DIGIT: Final = re.compile(r"\d").search
+#: Regular expression for the digit or underscore that every value has; words with neither are
+#: skipped.
 _FIGURED: Final = re.compile(r"[\d_]").search
-#: The end of a tag, with what ends the sentence behind it.
+#: Regular expression for a closing tag and the punctuation after it.
 _CLOSING: Final = re.compile(r"</[\w:.-]+>\W*").fullmatch
-#: Characters around a value in a sentence, and words that only say that it is an amount.
+#: Regular expression for punctuation before and after a value, which is removed. Signs that belong
+#: to values stay: currency and paths before it, percent after it.
 _AROUND: Final = re.compile(r"^[^\w/~.$€£-]+|[^\w%/]+$")
-#: Figures that are none of what was worked out: the number of a line, a time of the day, 24-hour.
+#: Regular expression for figures that are not kept as values: a single digit (a list's number), a
+#: time of day such as 14:30, and a compound such as 24-hour.
 _PASSING: Final = re.compile(r"\d|\d{1,2}:\d\d|\d+(?:-[a-z]+)+").fullmatch
-#: A day as people say it.
+#: Beginnings of the English names of months.
 _MONTHS: Final = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _MONTH: Final = rf"(?:{_MONTHS})[a-z]{{0,6}}\.?"
 _OF_YEAR: Final = tuple(_MONTHS.split("|"))
-#: Begins with all that may begin it, so that it is sought quickly.
+#: Regular expression for dates with the month as a word ("May 3rd, 2026"). They are removed from
+#: the text before values are read, as results write dates otherwise. Its first character class
+#: holds every possible first character, which makes the search fast.
 _DAY: Final = re.compile(
     r"[JFMASOND\d](?<!\w.)(?:"
     r"(?:(?<=J)(?:an|u[nl])|(?<=F)eb|(?<=M)a[ry]|(?<=A)(?:pr|ug)|(?<=S)ep|(?<=O)ct|(?<=N)ov"
     r"|(?<=D)ec)[a-z]{0,6}\.? \d{1,2}(?:st|nd|rd|th)?\b(?:,? \d{4}\b)?"
     rf"|(?<=\d)\d?(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{4}}\b)?)"
 )
-#: Characters between words, beside blanks.
+#: Characters that separate words, in addition to white space.
 _BETWEEN: Final = ",;()[]{}\"'=|"
 _WORD: Final = re.compile(rf"[^\s{re.escape(_BETWEEN)}]+")
-#: Most occurrences of a value that make a difference.
+#: Maximum occurrences of a value that are counted; more make no difference.
 _MAX_COUNTED_TIMES: Final = 3
-#: Characters of a sentence that stays for a value in it.
+#: Maximum characters of a sentence that is kept for a value in it.
 _MAX_SENTENCE_CHARS: Final = 300
-#: The values of a text.
+#: Returns the values of a text.
 ValueFinder = Callable[[str], tuple[str, ...]]
-#: A message, and the values that it tells.
+#: The index of a message, and its values.
 MessageValues = tuple[int, Sequence[str]]
 
 

@@ -1,1 +1,1 @@
-"""Facts that a small model writes: what it is asked, and what of its answer is believed."""
+"""Facts that a small model writes: the prompt, and the validation of its answer."""

@@ -6,28 +6,29 @@ from collections.abc import Collection, Iterator
 from itertools import accumulate
 from typing import Final
 
-#: Characters that a model may put around a token.
+#: Punctuation that a model may put around a token, which is removed.
 _AROUND: Final = "\"'`“”‘’«».,;:!?()[]{}<>…*"  # noqa: RUF001
-#: Forms of tokens to be copied, not reworded: digits, paths, addresses, code.
+#: Regular expression for tokens that a note must copy exactly: digits, paths, addresses, code.
 _EXACT: Final = re.compile(r"[\d_/@\\#$€£%=~|^+]|\w[.:]\w|\w-\w+-\w")
 _QUOTED: Final = re.compile(r"\"([^\"\n]{2,200})\"|`([^`\n]{2,200})`|“([^”\n]{2,200})”")
 _WORD: Final = re.compile(r"[^\W\d_]{4,40}")
 _SPACE: Final = re.compile(r"\s+")
-#: Characters of a word that are compared: "booked" stands on "booking".
+#: Characters at a word's beginning that are compared: "booked" matches "booking".
 _STEM_CHARS: Final = 4
-#: The share of a sentence's words that have to have been said.
+#: Minimum share of a note's words that must occur in the conversation.
 _MIN_SAID_SHARE: Final = 0.6
-#: Words of an order. Which were not said by a person are not taken from anybody else.
+#: Regular expression for words of an order. They must occur in a person's message.
 _ORDERS: Final = re.compile(
     r"(?i)\b(always|never|must|ignore|disregard|obey|instead|should|shall|forget|override"
     r"|do not|don't|from now on|make sure|be sure|remember to|system prompt|instructions?)\b"
 )
-#: Ends of a sentence: behind its mark, or at an empty line. No run of white space is read twice.
+#: Regular expression for the end of a sentence: after its mark, or at an empty line. Possessive, so
+#: that no run of white space is read twice.
 _END: Final = re.compile(r"[^\s.]{2}[.!?][\"')\]]?\s++|\n[^\S\n]*+\n\s*+|[。！？]")  # noqa: RUF001
-#: Behind these it goes on.
+#: Regular expression for abbreviations after which a sentence continues.
 _SHORT: Final = re.compile(r"(?i)\b(?:mrs?|ms|dr|st|vs|no|nr|ca|cf|etc|approx)\.\s*\Z")
-#: Beginnings of a continuation: small letters, and the items of a list, which mean what their
-#: heading makes of them.
+#: Regular expression for the beginning of text that continues a sentence: lower case, or an item of
+#: a list, which is understood only with its heading.
 _ON: Final = re.compile(r"[a-z*•–\d-]")  # noqa: RUF001
 _ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/nrtbf]))')
 _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}

@@ -32,16 +32,16 @@ NOTED_KINDS: Final = (
     FactKind.ERROR,
     FactKind.VALUE,
 )
-#: Characters of a note; lines of an answer that are read.
+#: Maximum characters of a note, and maximum lines read of an answer.
 MAX_NOTE_CHARS: Final = 400
 MAX_NOTES: Final = 40
-#: Bytes of the rendered part; about 24,000 tokens of English.
+#: Maximum bytes of the rendered region: about 24,000 tokens of English.
 MAX_REGION_BYTES: Final = 96_000
-#: Tokens that may be generated: ``MAX_NOTES`` notes, and what a small model thinks before them.
+#: Maximum generated tokens: ``MAX_NOTES`` notes, and a small model's reasoning before them.
 MAX_ANSWER_TOKENS: Final = 4_096
-#: Characters of a message, tried from the most to the least until the part fits its bound.
+#: Maximum characters of a message, tried in this order until the region fits its limit.
 _MESSAGE_CAPS_CHARS: Final = (16_000, 4_000, 1_000, 250)
-#: Characters of what is known already.
+#: Maximum characters of the facts already known.
 _MAX_KNOWN_CHARS: Final = 8_000
 _CUT: Final = " […] "
 _WHO: Final = {Voice.USER: "user", Voice.ASSISTANT: "assistant", Voice.RESULT: "tool"}

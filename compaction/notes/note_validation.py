@@ -29,7 +29,7 @@ from compaction.notes.note_prompt import MAX_NOTE_CHARS, MAX_NOTES, NOTED_KINDS,
 from compaction.reading.message import ParsedMessage, Voice
 from compaction.reading.redaction import redact_secrets
 
-#: Changes whenever the instruction or the checks change what notes a part gets.
+#: Version of the notes: changes whenever the instruction or the checks change a region's notes.
 NOTES_KEY_VERSION: Final = b"1"
 _KEY_BYTES: Final = 16
 
@@ -53,16 +53,16 @@ def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = ""
     return digest.hexdigest()
 
 
-#: Characters of an answer that are read, and of all notes together.
+#: Maximum characters read of an answer, and maximum characters of all notes.
 _MAX_ANSWER_CHARS: Final = 64_000
 _MAX_NOTES_CHARS: Final = 6_000
 _MAX_CITED_TURNS: Final = 16
 _MIN_NOTE_CHARS: Final = 4
-#: Kinds that only a user can want, and that only people can settle or plan.
+#: Kinds of notes that only a user can state, and kinds that only people can decide or plan.
 _QUOTED_KINDS: Final = frozenset({FactKind.RULE, FactKind.GOAL})
 _SETTLED: Final = frozenset({FactKind.DECISION, FactKind.TODO})
 _PEOPLE: Final = frozenset({Voice.USER, Voice.ASSISTANT})
-#: The one way in which an answer is complete.
+#: The finish reason of a complete answer.
 _STOP: Final = "stop"
 
 

@@ -13,12 +13,12 @@ import msgspec
 
 from compaction.reading.message import CalledTool, ParsedMessage, Voice
 
-#: The command in an assistant's words; None for none.
+#: Returns the command in an assistant's text; None where there is none.
 CallReader = Callable[[str], CalledTool | None]
-#: An assistant message and the one after it, as call and result; None where they are not.
+#: Converts an assistant message and the next one to a call and its result; None where they are not.
 PairReader = Callable[[ParsedMessage, ParsedMessage], tuple[ParsedMessage, ParsedMessage] | None]
 
-#: Most characters of an end that are scanned, and most of a tool's name.
+#: Maximum characters scanned at a text's end, and maximum characters of a tool's name.
 _SCANNED_END_CHARS: Final = 2_000
 _MAX_TOOL_NAME_CHARS: Final = 64
 _FENCE: Final = "```"
@@ -188,7 +188,7 @@ _openhands: Final = (
     _tagged_call_reader("execute_browse"),
     _by_function,
 )
-#: Beginnings of results, and the forms of their calls.
+#: Prefixes of results in text, with the readers of the calls before them.
 #: Sources: recorded runs of SWE-agent and OpenHands (`OBSERVATION:`, `bash-$`); OpenHands'
 #: conversion of calls to text (`EXECUTION RESULT of`); mini-swe-agent, config/default.yaml; ReAct
 #: (arXiv 2210.03629) and smolagents (`Observation:`); the Hermes format (`<tool_response>`);

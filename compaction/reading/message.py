@@ -1,4 +1,4 @@
-"""One message of a chat, as far as compaction parses it; the bytes stay the caller's."""
+"""One message of a chat, as far as compaction parses it; the caller's bytes stay unmodified."""
 
 from collections.abc import Callable
 from enum import StrEnum

@@ -23,14 +23,14 @@ _VOICES: Final[Mapping[str, Voice]] = {
     "tool": Voice.RESULT,
     "function": Voice.RESULT,
 }
-#: Parts that are words, and the key of these; the last two are as the Responses API says it.
+#: Types of text parts, with the key of their text; the last two are of the Responses API.
 _WORDS: Final = {
     "text": "text",
     "refusal": "refusal",
     "input_text": "text",
     "output_text": "text",
 }
-#: Keys whose objects and lists are read, or say nothing that the model reads.
+#: Keys whose objects and lists are parsed, or hold nothing that the model reads.
 _KNOWN: Final = frozenset(
     {
         "annotations",
@@ -41,10 +41,10 @@ _KNOWN: Final = frozenset(
         "tool_calls",
     }
 )
-#: Prefix of the name of a function of the older kind, which is all that its result names.
+#: Prefix of the id of a legacy function call, whose result gives only the function's name.
 _LEGACY: Final = "function_call:"
 
-#: Types of a message's parts that are no text.
+#: Types of a message's parts that are not text.
 _NAMES: Final = {
     "image": "an image",
     "image_url": "an image",
@@ -55,7 +55,7 @@ _NAMES: Final = {
     "document": "a document",
 }
 _MARK: Final = "cache_control"
-#: Keys of messages that are words alone, where all that they hold is text.
+#: Keys of plain messages, whose content is one text.
 _PLAIN: Final = frozenset({"role", "content", "tool_call_id", "name"})
 _STRINGS: Final = frozenset({str})
 _TEXT: Final = {"type", "text"}

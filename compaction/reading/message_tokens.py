@@ -1,22 +1,24 @@
-"""The tokens of a message, all that it holds included."""
+"""Counts the tokens of a message: text, tool calls, images and files."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from compaction.reading.message import Count
 
-#: Tokens around each message.
+#: Tokens of each message's envelope.
 #: Source: OpenAI Cookbook, "How to count tokens with tiktoken", 2026-11.
 MESSAGE_TOKENS: Final = 3
-#: Tokens around a tool call, its result included. Fitted to recorded calls, which spread by 3.
+#: Tokens of a tool call's envelope, including its result's. Fitted to recorded calls, which vary by
+#: 3.
 _CALL_TOKENS: Final = 7
 _NAME_TOKENS: Final = 1
 #: Each role is a token. Source: the o200k and cl100k vocabularies.
 _ROLE_TOKENS: Final = 1
-#: An image of 1024 x 1024 at high detail, and any at low. Source: OpenAI, images and vision guide.
+#: Tokens of an image of 1024 x 1024 at high detail, and of any at low.
+#: Source: OpenAI, images and vision guide.
 IMAGE_TOKENS: Final = 765
 LOW_DETAIL_IMAGE_TOKENS: Final = 85
-#: A stand-in for sound and documents, whose tokens their bytes do not tell.
+#: Estimated tokens of audio and documents, which cannot be derived from their bytes.
 FILE_TOKENS: Final = 1_500
 
 IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
@@ -39,7 +41,7 @@ _READ: Final = frozenset(
         "tool_calls",
     }
 )
-#: Deeper than any message nests its text.
+#: Maximum depth at which text is read; no message nests it deeper.
 _MAX_DEPTH: Final = 16
 
 

@@ -10,7 +10,8 @@ from compaction.reading.message import Count, ParsedMessage
 from compaction.reading.message_parser import parse_message
 from compaction.reading.token_estimate import estimate_tokens
 
-#: Bytes of a message beside its JSON, which it holds a second time as text; and bytes of a pair.
+#: Overhead in bytes of a message in addition to its JSON, which is held a second time as text; and
+#: bytes of a pair.
 _MESSAGE_OVERHEAD_BYTES: Final = 800
 _PAIR_BYTES: Final = 1_200
 

@@ -1,4 +1,4 @@
-"""Digests of messages and prefixes: the same bytes give the same 16, on every replica."""
+"""Digests of messages and prefixes: 16 bytes, equal on every replica for equal input."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -7,9 +7,9 @@ from typing import Final
 
 from blake3 import blake3
 
-#: Bytes of a digest: none will ever be met twice by chance.
+#: Bytes of a digest: long enough that no two inputs share one by chance.
 DIGEST_BYTES: Final = 16
-#: Bytes from which on BLAKE3 is the quicker of the two.
+#: Minimum bytes for which BLAKE3 is the faster of the two hash functions.
 _MIN_BLAKE3_BYTES: Final = 4_096
 
 

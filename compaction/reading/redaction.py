@@ -6,8 +6,8 @@ from typing import Final
 
 REDACTED: Final = "[secret]"
 
-#: Forms that providers document, each long enough that no reservation number looks like one.
-#: They begin with letters, and look back from there: so they are sought quickly.
+#: Regular expression for keys in the forms that providers document, each long enough that no
+#: reservation number matches. Each begins with letters and looks back, which makes the search fast.
 _KEYS: Final = re.compile(
     r"""
       -----BEGIN\ [A-Z ]{0,30}PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]{0,30}PRIVATE\ KEY-----|\Z)
@@ -57,12 +57,12 @@ _NAMED: Final = re.compile(
     """,
     re.VERBOSE,
 )
-#: The password in an address.
+#: Regular expression for the password in a URL.
 _LOGIN: Final = re.compile(
     r"""(://[^\s/:@"'<>\\]{0,100}:)(?!\[secret\])[^\s/@"'<>\\]{1,200}(?=@)"""
 )
-#: None of the forms stands in a text without one of these, in small letters; those that hold a sign
-#: are looked for only where that stands.
+#: Strings, in lower case, of which every text with a key or a named secret holds at least one.
+#: Those with a hyphen or an underscore are searched only in texts with that character.
 _KEY_SIGNS: Final = {
     "": ("akia", "asia", "xox", "aiza", "eyj"),
     "-": ("-----begin", "sk-", "rk-", "pk-", "tg-", "glpat-"),

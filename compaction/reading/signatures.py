@@ -6,7 +6,7 @@ A provider checks it against the messages before it, so none of those may change
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Keys that hold something opaque wherever they stand in a message, when their value is not empty.
+#: Keys whose non-empty values are opaque, anywhere in a message.
 #: Sources: Anthropic, extended thinking and compaction (`signature`, `thinking_blocks` as LiteLLM
 #: and this gateway hand them on); OpenAI, reasoning items (`encrypted_content`); Google, thought
 #: signatures in the OpenAI form (`extra_content.google.thought_signature`); OpenRouter, reasoning
@@ -24,11 +24,11 @@ _OPAQUE: Final = frozenset(
         "thought_signatures",
     }
 )
-#: Kinds of part that are opaque, whatever they hold.
+#: Types of content parts that are opaque whatever they hold.
 _KINDS: Final = frozenset(
     {"compaction", "reasoning", "reasoning.encrypted", "redacted_thinking", "thinking"}
 )
-#: Keys under which those stand; a message's words and its calls' arguments are not looked into.
+#: Keys whose values are searched for opaque content. Texts and arguments of calls are not searched.
 _AROUND: Final = (
     "content",
     "custom",
@@ -45,11 +45,12 @@ _AROUND: Final = (
     "vertex",
 )
 _BLOCKS: Final = "thinking_blocks"
-#: Entries of those that are bound to nothing: places of words and calls, and phases of messages.
+#: Types of `thinking_blocks` entries that are valid anywhere: positions of texts ("said") and calls
+#: ("called"), and phases of messages.
 _UNBOUND: Final = frozenset({"called", "phase", "said"})
-#: Keys of messages that are words alone.
+#: Keys of plain messages; a message with only these and a text as content has no signed content.
 _PLAIN: Final = frozenset({"role", "content", "tool_call_id", "name"})
-#: Deeper than any of them nests.
+#: Maximum depth that is searched; deeper content counts as signed. No provider nests so deep.
 _MAX_DEPTH: Final = 8
 
 

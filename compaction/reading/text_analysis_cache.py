@@ -13,12 +13,13 @@ from compaction.reading.bounded_cache import BoundedCache
 
 F = TypeVar("F", str, tuple[Any, ...])
 
-#: Bytes of an entry beside its text, and of each thing found beside its letters.
+#: Overhead in bytes of an entry in addition to its text, and of each item found in it.
 _ENTRY_OVERHEAD_BYTES: Final = 300
 _ITEM_OVERHEAD_BYTES: Final = 200
-#: Bytes of a letter, at most.
+#: Maximum bytes of a character.
 _MAX_LETTER_BYTES: Final = 4
-#: Shorter texts are looked through as quickly as they are found.
+#: Minimum characters of a text that is cached; analysing a shorter one takes no longer than finding
+#: it.
 _MIN_CACHED_CHARS: Final = 24
 
 

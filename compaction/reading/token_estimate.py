@@ -22,7 +22,7 @@ _CLASSES: Final = bytes.maketrans(
         ]
     ),
 )
-#: Tokens for each byte, and for each time that these classes stand there, in thousandths.
+#: Thousandths of a token for each byte, and for each occurrence of these sequences of classes.
 _BYTE_MILLITOKENS: Final = 48
 _PATTERN_MILLITOKENS: Final = (
     (b"A", 508),
@@ -41,7 +41,7 @@ _PATTERN_MILLITOKENS: Final = (
     (b"np", 2_367),
     (b"aaaaaaaaaaaaaaaa", 7_897),
 )
-#: Classes that many a text has none of, and what then is left to count, by which of them it has.
+#: Classes that many texts lack, and the sequences left to be counted, by the classes present.
 _RARE: Final = (b"0", b"A", b"n")
 _COUNTED: Final = {
     flags: tuple(
@@ -54,9 +54,9 @@ _COUNTED: Final = {
     for flags in product((False, True), repeat=len(_RARE))
 }
 _OTHER_SCRIPTS: Final = ((b"x", 230), (b"w", 240), (b"v", 450), (b"y", 470), (b"z", 2_200))
-#: Shorter texts, names and such, are told by their length.
+#: Maximum length of a text, such as a name, that is estimated from its length alone.
 _SHORT_TEXT_BYTES: Final = 8
-#: Longer texts are looked at in slices of so many bytes, one in each step.
+#: Maximum bytes of a text that is read whole; of a longer one, one slice is read in each step.
 _MAX_WHOLE_BYTES: Final = 2_048
 _SLICE_BYTES: Final = 256
 _SLICE_STEP_BYTES: Final = 1_024

@@ -5,7 +5,7 @@ from typing import Final
 
 import blake3
 
-#: Below this many bytes a result is said again.
+#: Minimum characters of a repeated result that is replaced; a shorter one is sent again.
 MIN_REPEATED_CHARS: Final = 200
 _DIGEST_BYTES: Final = 16
 

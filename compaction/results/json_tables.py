@@ -14,12 +14,12 @@ from typing import Final
 from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import MAX_DEPTH, Number, Value
 
-#: Objects are alike when this share of all cells of their table would be filled.
+#: Minimum share of filled cells for which objects are written as a table.
 MIN_FILLED_SHARE: Final = 0.6
-#: Most levels of objects inside of rows that become columns of their own.
+#: Maximum levels of objects inside rows that become columns of their own.
 _MAX_FLATTENED_LEVELS: Final = 3
 _MAX_COLUMNS: Final = 200
-#: Characters that the frame of a table costs.
+#: Characters that a table's syntax adds.
 _FRAME_CHARS: Final = 30
 _WORDS: Final[Mapping[object, str]] = {None: "null", True: "true", False: "false"}
 _ABSENT: Final = "~"

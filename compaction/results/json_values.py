@@ -1,11 +1,11 @@
-"""JSON that a tool gave back, read so that nothing is lost: numbers keep their spelling."""
+"""Parses JSON from tools without loss: numbers keep their spelling."""
 
 import json
 from typing import Final, TypeAlias
 
 from compaction.reading.message import CannotCompactError
 
-#: Most levels of nesting of a result that is still looked into.
+#: Maximum nesting of a result that is parsed.
 MAX_DEPTH: Final = 48
 
 

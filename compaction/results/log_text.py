@@ -1,12 +1,12 @@
-"""Compresses plain text: drops what a terminal would not show, and lines that repeat."""
+"""Compresses plain text: drops characters that a terminal would not show, and repeated lines."""
 
 import re
 from itertools import groupby
 from typing import Final
 
-#: Runs of equal lines from this many on are written once.
+#: Minimum equal lines in a row that are written once.
 MIN_RUN_LINES: Final = 3
-#: Lines shorter than this are cheaper said again.
+#: Minimum characters of a line worth replacing; repeating a shorter one costs less.
 _MIN_LINE_CHARS: Final = 4
 
 _coloured = re.compile(

@@ -9,13 +9,13 @@ from compaction.results.json_tables import compact_json, table_json
 from compaction.results.json_values import Value, parse_json, parse_json_at
 from compaction.results.log_text import compress_log
 
-#: The share of a text that a shorter saying leaves at most; else it stays unmodified.
+#: Maximum size of a compressed text, as a share of the original; else the original is sent.
 MAX_REMAINING_SHARE: Final = 0.9
-#: Below this many characters there is nothing to gain.
+#: Minimum characters of a result that is compressed; a shorter one has nothing to gain.
 MIN_RESULT_CHARS: Final = 64
-#: Most searches for a value inside of prose.
+#: Maximum searches for a JSON value inside prose.
 _MAX_TRIES: Final = 8
-#: Values inside of prose are taken up from this many characters on.
+#: Minimum characters of a JSON value inside prose that is compressed.
 _MIN_EMBEDDED_CHARS: Final = 200
 
 _odd = re.compile("[\x85\u2028\u2029\ud800-\udfff]").sub

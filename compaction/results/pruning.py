@@ -16,9 +16,9 @@ from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import MAX_DEPTH, Number, Value
 from compaction.results.value_leaves import is_identifier, leaf_strings, value_leaves
 
-#: The words that were spoken.
+#: The words of the messages.
 MentionedWords = frozenset[str]
-#: The names on the way to a value; its place in a list is none of them.
+#: The keys that lead to a value, without positions in lists.
 _Path = tuple[str, ...]
 
 
@@ -40,29 +40,29 @@ class PruningDetail(msgspec.Struct, frozen=True):
 
 PRUNED: Final = PruningDetail(first=3, short=8, names=True, prose=200)
 VALUES: Final = PruningDetail(first=3, short=5, names=False, prose=120)
-#: The same where there is hardly room: rows that were spoken of, and the first.
+#: The detail when few tokens are available: rows that messages mention, and the first row.
 SPOKEN: Final = PruningDetail(first=1, short=1, names=False, prose=120)
 
-#: Letters of a string from which on it is prose, and what it names may be needed.
+#: Minimum characters of a string that is prose, whose names may be needed.
 _MIN_PROSE_CHARS: Final = 40
-#: Letters of a name that may be a value itself.
+#: Maximum characters of a key that may itself be a value.
 _MAX_NAME_CHARS: Final = 256
-#: A value of fewer letters is spoken of by chance.
+#: Minimum characters of a value that counts as mentioned; a shorter one is matched by chance.
 _MIN_MENTIONED_CHARS: Final = 3
 _words = re.compile(r"[^\s\"'`,;:()\[\]{}<>|=]+").findall
 _parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])").findall
-#: Word parts of names that tell something.
+#: Regular expression for words in keys whose values are kept.
 _tells_of = re.compile(
     r"ids?|uuid|number|code|date|day|time|dob|names?|status|state|title|subject|location|email"
     r"|amounts?|prices?|total|cost|fee|fare|balance"
 ).fullmatch
-#: Word parts of the names of columns that hold ids, amounts and dates.
+#: Regular expression for words in keys of columns that hold ids, amounts and dates.
 _values_of = re.compile(
     r"ids?|uuid|number|code|date|dob|names?|title|subject|location|amounts?|prices?|total|cost"
     r"|fee|fare|balance"
 ).fullmatch
 _code = re.compile(r"[A-Z]{2,5}").fullmatch
-#: Word parts of names whose values only tell where something is.
+#: Regular expression for words in keys whose values only say where something is.
 _places = re.compile(
     r"address|street|zip|postal|postcode|province|country|latitude|longitude|lat|lng|url"
 ).fullmatch

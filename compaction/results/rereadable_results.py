@@ -9,24 +9,24 @@ from compaction.results.log_text import compress_log
 from compaction.results.result_lines import one_line
 from compaction.results.value_leaves import MAX_WORD_CHARS, TRAILING, is_identifier
 
-#: Rank of a name by what it stands for; a path is looked up again more than all else.
+#: Ranks of names by their kind; paths are looked up again most often.
 PATH_RANK: Final = 4
 DEFINED_RANK: Final = 3
 CALLED_RANK: Final = 2
 NAMED_RANK: Final = 1
 
-#: Names with how telling each is.
+#: Names, each with its rank.
 RankedNames = tuple[tuple[str, int], ...]
 
-#: Characters of a line that says what went wrong, and how many such lines stay.
+#: Maximum characters of an error's line, and maximum such lines kept.
 _MAX_FAULT_CHARS: Final = 240
 MAX_FAULT_LINES: Final = 3
-#: Characters of a text that is searched for them: its end says how it ended.
+#: Maximum characters at a text's end that are searched for errors: the end shows the outcome.
 _SCANNED_CHARS: Final = 64_000
-#: The same for lines that may be of something else.
+#: Maximum characters that are searched for lines that are less certain to be errors.
 _SCANNED_WEAK_CHARS: Final = 8_000
 
-#: Beginnings of an exception or an error, in a terminal or in a log; nothing else looks so.
+#: Regular expression for the beginning of an exception or an error in a terminal or a log.
 _head = re.compile(
     r"(?:Caused by: |Un(?:caught|handled) |Exception in thread \"[^\"\n]{0,80}\" |E {1,12})?"
     r"(?:[A-Za-z_][\w.$]{0,120})?(?:Error|Exception)(?: \[\w{1,40}\])?(?::(?:\s|$)|$)"
@@ -39,13 +39,13 @@ _head = re.compile(
     r"|make(?:\[\d{1,3}\])?: \*\*\* |npm ERR! |Segmentation fault|Killed$|Command timed out"
 ).match
 _RULER: Final = " \t=*"
-#: A test that failed, and how many did.
+#: Regular expressions for a failed test, and for the number of failed tests.
 _failed = re.compile(r"FAILED[ :(]|FAIL: |--- FAIL: |FAIL\s+[\w./-]|not ok \d").match
 _summed = re.compile(
     r"[=\s]{0,80}(?:Tests?:? {1,12}|Found )?(?:\d{1,6} [a-z]{1,12}, ){0,6}[1-9]\d{0,5} "
     r"(?:failed|failures?|errors?)\b|test result: FAILED|FAILED \((?:failures|errors)="
 ).match
-#: Words that may tell of a fault where something is known to have gone wrong.
+#: Regular expression for words that may report an error in a result that is known to have failed.
 _fault = re.compile(
     r"^(?:E {1,8})?(?:[\w.]{0,80}(?:Error|Exception)\b(?! [a-z])"
     r"|(?:error|ERROR|FATAL|FAILED|fatal|panic)[:\s])"
@@ -53,7 +53,7 @@ _fault = re.compile(
     r"|annot find |\bnot found\b"
 ).search
 _KINDS: Final = (_head, _failed, _summed)
-#: No line tells of a fault without one of these.
+#: Strings of which every line with an error holds at least one.
 _SIGNS: Final = (
     *("rror", "xception", "ERROR", "FATAL", "FAIL", "atal", "panic", "PANIC", "CRITICAL", "SEVERE"),
     *("not found", "No such", "denied", "annot find", "raceback", "failed", "failure", "E   "),

@@ -1,4 +1,4 @@
-"""Renders a tool result on one line: whole where it is short, else by its most telling values."""
+"""Renders a tool result on one line: whole when it is short, else its most informative values."""
 
 import re
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from compaction.results.pruning import PRUNED, MentionedWords, PruningDetail, te
 from compaction.results.value_leaves import find_ids
 from compaction.results.yaml_outline import parse_outline
 
-#: Most characters of a plain text in a record; two thirds are its head.
+#: Maximum characters of a plain text in a record; two thirds are its beginning.
 MAX_TEXT_CHARS: Final = 1_200
-#: The same for text that is made of names and values, where every line may be needed.
+#: Maximum characters of a text made of names and values in a record: every line may be needed.
 MAX_STRUCTURED_CHARS: Final = 12_000
-#: Most characters that pruning keeps of a string of words.
+#: Maximum characters that pruning keeps of prose.
 MAX_PROSE_CHARS: Final = 600
-#: The most characters of lines with ids that are said of what was cut.
+#: Maximum characters of the lines with ids quoted from the omitted text.
 _MAX_ID_LINES_CHARS: Final = 600
-#: From one name of a value in so many lines on, a text is made of names and values.
+#: Maximum lines per named value for a text to count as made of names and values.
 _MAX_LINES_PER_NAME: Final = 4
-#: A line end; a token, where the usual sign for it is three.
+#: Stands for a line end: one token, whereas the usual sign takes three.
 _END: Final = " ¶ "
 
 _NAME: Final = r"^[ \t]*(?:- )?[A-Za-z_][\w-]{0,40}:(?= |$)|[\w-][\"']: "

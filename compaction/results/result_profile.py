@@ -7,16 +7,16 @@ from typing import Final
 
 from compaction.reading.message import CalledTool, ParsedMessage, Voice
 
-#: The share of the tokens of results that must be re-readable.
+#: Minimum share of the results' tokens that must be re-readable.
 MIN_REREADABLE_SHARE: Final = 0.7
-#: Lines of a result that are looked at.
+#: Maximum lines of a result that are read.
 _SCANNED_LINES: Final = 80
 _SCANNED_LINE_CHARS: Final = 200
-#: Most characters of its head and suffix that are searched for what only a shell prints.
+#: Maximum characters at each end of a result that are searched for what only a shell prints.
 _SCANNED_EDGE_CHARS: Final = 400
-#: The share of them that must look like a file, a listing or what a shell prints.
+#: Minimum share of lines that must look like a file, a listing or a shell's output.
 _MIN_TELLING_LINES_SHARE: Final = 0.3
-#: One such line tells nothing: prose may hold a tag or a heading.
+#: Minimum number of such lines: prose too may hold one tag or heading.
 _MIN_TELLING_LINES: Final = 2
 
 

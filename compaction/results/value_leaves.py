@@ -8,12 +8,12 @@ from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import MAX_DEPTH, Value
 from compaction.results.lossless_compression import parse_result
 
-#: A string of JSON up to this long is one value; of a longer one, the values in it count.
+#: Maximum characters of a JSON string that is one value; a longer one is searched for values.
 MAX_VALUE_CHARS: Final = 160
-#: Words longer than this name nothing: encoded bytes, minified code.
+#: Maximum characters of a word; longer ones are encoded bytes or minified code.
 MAX_WORD_CHARS: Final = 256
 _MIN_NAME_CHARS: Final = 6
-#: Characters that may stand behind a word and are no part of it.
+#: Characters that may follow a word and are not part of it.
 TRAILING: Final = ".,;:!?)]-+@~#%"
 
 _WORD = (
@@ -35,7 +35,7 @@ _identifies = re.compile(
     r"|(?=\w+\Z)(?:_*[A-Za-z]\w*_\w+|_+[A-Za-z]\w+"  # snake_case
     r"|[A-Za-z]*[a-z][A-Z]\w*|[A-Z]{2,}[a-z]\w*)"  # CamelCase
 ).fullmatch
-#: No text without one of these holds what identifies something, as most words of people do not.
+#: Regular expression without a match in texts that identify nothing, such as most prose.
 _may_identify = re.compile(
     r"[\d_/@:.A-Z](?:(?<=[\d_/@:])|(?<=[\w@+~#-]\.)[A-Za-z]|(?<=[A-Z])(?:(?<=[a-z].)|[A-Z]))"
 ).search
@@ -48,7 +48,7 @@ _ordinary = re.compile(
     r"|[A-Z][A-Za-z]*/[A-Za-z]+"  # Credit/debit
     r"|[a-z]/[a-z]|[sy]/.*"  # an expression of sed
 ).fullmatch
-#: Parts of JSON that are no values: names of members, escaped line ends.
+#: Removes the parts of JSON that are not values: keys, escaped line ends.
 _no_values = re.compile(r"\\[nrt]|\"[\w-]{1,64}\"\s?:").sub
 _letters = re.compile(r"[A-Za-z_.]+").fullmatch
 
@@ -70,9 +70,9 @@ _spans = re.compile(
     r"|(?<=[a-z,] )[A-Z][a-z]{2,20}\b(?![\w@./-])"
     rf")|({_WORD})"
 ).findall
-#: A plain word that is a value: anything with a digit, and codes such as JFK.
+#: Regular expression for a word that is a value: with a digit, or a code such as JFK.
 _valued = re.compile(r"\D*\d.*|[A-Z]{2,5}", re.DOTALL).fullmatch
-#: A key that is a value and no name of a column.
+#: Regular expression for a key that is a value, not the name of a column.
 _telling_key = re.compile(r"[^a-z_].*|.*(?:\d\d|[^\w.]).*", re.DOTALL).fullmatch
 
 

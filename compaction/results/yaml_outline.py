@@ -10,13 +10,13 @@ from typing import Final
 from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import MAX_DEPTH, Number, Value
 
-#: Fewer lines are a sentence with a colon in it as likely as an outline.
+#: Minimum lines of an outline; fewer are as likely a sentence with a colon.
 _MIN_LINES: Final = 3
-#: Longer texts are left as they are.
+#: Maximum characters of a text that is parsed; a longer one stays unmodified.
 _MAX_TEXT_CHARS: Final = 200_000
 _begins: Final = re.compile(r"(?:- )*[\w.@+-]{1,80}:(?: |$)|- ", re.MULTILINE).match
 _member: Final = re.compile(r"([\w.@+-]{1,80}|'[^'\n]{1,80}'):(?: +(.*))?\Z").match
-#: Plain words; none of the signs that mean more, no name in them, no comment.
+#: Regular expression for plain YAML scalars: no special characters, no key, no comment.
 _plain: Final = re.compile(r"(?![!&*|>%@`{}\[\]#,\"'?])(?!- )(?:(?!: |:\Z| #)[^\t])+\Z").match
 _number: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?\Z").match
 _single: Final = re.compile(r"'((?:[^']|'')*)'\Z").match
