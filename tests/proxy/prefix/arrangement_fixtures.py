@@ -12,5 +12,5 @@ def apply_layout(
 ) -> PlacedPrompt:
     """The prompt in the layout's order, and why some of its moves were passed over."""
     wished = find_moves(prompt, layout, fingerprint)
-    found = place_pieces(prompt, wished.moves, late=late)
-    return msgspec.structs.replace(found, notes=(*wished.notes, *found.notes))
+    placed = place_pieces(prompt, wished.moves, late=late)
+    return msgspec.structs.replace(placed, notes=(*wished.notes, *placed.notes))

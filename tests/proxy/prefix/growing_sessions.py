@@ -43,7 +43,7 @@ def sessions(first: Callable[[str], Sequence[Json]], many: int = MANY) -> list[S
     """Sessions that say nothing of themselves but with their messages."""
     names = [f"Session {number}" for number in range(many)]
     return [
-        [planning_request(body(*each)) for each in session_messages(first(name), name)]
+        [planning_request(body(*message)) for message in session_messages(first(name), name)]
         for name in names
     ]
 

@@ -128,13 +128,13 @@ class PlanningProcess:
                 draft, self.planner.allowed_layout(draft, current, self.now)
             )
         layout = self.layout if plan.layout else None
-        found = self.planner.plan_call(draft, self.to, plan, layout, self.now)
-        self.planner.adopt_plan(draft, found.plan)
-        for name, each in {**draft.related_keys(), draft.conversation.hex(): found.plan}.items():
+        planned = self.planner.plan_call(draft, self.to, plan, layout, self.now)
+        self.planner.adopt_plan(draft, planned.plan)
+        for name, each in {**draft.related_keys(), draft.conversation.hex(): planned.plan}.items():
             held = self._plans.get(name)
             grown = merge_plans(msgspec.json.decode(held, type=Plan), each) if held else each
             self._plans[name] = msgspec.json.encode(grown)
-        return found
+        return planned
 
     def _stored_plans(self, sought: Iterable[str]) -> dict[str, Plan]:
         """Return what a store has under these names, and where those lead."""
@@ -153,15 +153,15 @@ class PlanningProcess:
             call: The call.
             usage: Usage as counted by its provider; as should be expected by default.
         """
-        found = self.plan(call)
-        self.planner.settle_call(found, usage or usage_of(found))
-        self.lessons.observe(found)
-        return found
+        planned = self.plan(call)
+        self.planner.settle_call(planned, usage or usage_of(planned))
+        self.lessons.observe(planned)
+        return planned
 
     def send(self, raw: bytes) -> PlannedBody:
         """Return what is sent of a body."""
-        found = self.plan_and_settle(planning_request(raw))
-        return PlannedBody(found.body, found.prompt.tail)
+        planned = self.plan_and_settle(planning_request(raw))
+        return PlannedBody(planned.body, planned.prompt.tail)
 
 
 def learned_layout(to: PlanningTarget, bodies: Iterable[bytes], **fields: Any) -> Layout | None:

@@ -88,7 +88,8 @@ def block(
 def users(regime: Regime, *stretches: tuple[str, int], **more: Any) -> SentCall:
     """A call of user messages, one per stretch of so many tokens."""
     found = tuple(
-        block(name, size * BYTES_PER_TOKEN, at=at) for at, (name, size) in enumerate(stretches)
+        block(name, size * BYTES_PER_TOKEN, at=index)
+        for index, (name, size) in enumerate(stretches)
     )
     return SentCall(regime=regime, blocks=found, **more)
 
@@ -97,7 +98,8 @@ def one_message(regime: Regime, *stretches: tuple[str, int], **more: Any) -> Sen
     """A call of one user message in parts, one per stretch of so many tokens."""
     call = users(regime, *stretches, **more)
     parts = [
-        msgspec.structs.replace(part, message=0, part=at) for at, part in enumerate(call.blocks)
+        msgspec.structs.replace(part, message=0, part=index)
+        for index, part in enumerate(call.blocks)
     ]
     return msgspec.structs.replace(call, blocks=tuple(parts))
 
@@ -126,5 +128,5 @@ def sent_chat(
 ) -> SentCall:
     """A chat body as it is sent, its lines told apart."""
     prompt, found = body(*messages, tools=tools)
-    known = leading_lines(prompt, found)
-    return SentCall(regime=regime, blocks=found, lines=known, marks=marks or {}, **more)
+    leading = leading_lines(prompt, found)
+    return SentCall(regime=regime, blocks=found, lines=leading, marks=marks or {}, **more)

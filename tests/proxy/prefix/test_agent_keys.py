@@ -102,7 +102,7 @@ def test_a_conversation_keeps_its_key_also_in_another_process():
     first = key_of(one.call(body("one"), 0.0))
     calls = [(one, two)[turn % 2].call(body("one", turn), 20.0 * turn) for turn in range(1, 8)]
 
-    assert {key_of(each) for each in calls} == {first}
+    assert {key_of(call) for call in calls} == {first}
 
 
 def test_a_conversation_that_begins_again_in_a_session_keeps_its_key():

@@ -46,8 +46,8 @@ class SharedKeySessions:
 
 def share_key(sessions: SharedKeySessions, number: int, begins: float = 0.0) -> float:
     """Let so many sessions share a key, one every ten minutes; return the time of the next."""
-    for each in range(number):
-        sessions.run(begins + each * 10 * MINUTE, 2, reads=SHARED if each else 0)
+    for index in range(number):
+        sessions.run(begins + index * 10 * MINUTE, 2, reads=SHARED if index else 0)
     return begins + number * 10 * MINUTE
 
 
@@ -73,7 +73,9 @@ def test_a_session_keeps_its_key_however_busy_that_becomes():
 
 def test_short_sessions_a_few_seconds_apart_share_keys_at_once():
     sessions = SharedKeySessions(STAKE)
-    keys = [sessions.run(6.0 * each, 2, 3.0, reads=SHARED if each % 3 else 0) for each in range(9)]
+    keys = [
+        sessions.run(6.0 * index, 2, 3.0, reads=SHARED if index % 3 else 0) for index in range(9)
+    ]
 
     assert "" not in keys[:8]
     assert keys[0] == keys[1] == keys[2] != keys[3] == keys[4] == keys[5]
@@ -89,8 +91,8 @@ def test_without_a_stake_no_session_joins_others_before_savings():
 def test_sessions_of_a_burst_join_only_while_all_that_they_may_lose_fits_the_stake():
     """Each should read 10,000 of 12,000 tokens: 2,000 are at risk, or 12,000 once it did not."""
     expected, unread = SharedKeySessions(STAKE), SharedKeySessions(STAKE)
-    read = [expected.run(each / 10, reads=SHARED if each % 3 else 0) for each in range(20)]
-    missed = [unread.run(each / 10) for each in range(20)]
+    read = [expected.run(index / 10, reads=SHARED if index % 3 else 0) for index in range(20)]
+    missed = [unread.run(index / 10) for index in range(20)]
 
     assert len(read) - read.count("") == 6 + 4, "six joined, four began a key"
     assert len(missed) - missed.count("") == 1 + 1, "one joined, one began a key"
@@ -111,7 +113,7 @@ def test_sessions_of_a_burst_that_turn_out_long_keep_their_keys():
     sessions = SharedKeySessions(STAKE)
     first, _ = sessions.begin(0.0)
     sessions.call(first, 0.0)
-    burst = [sessions.begin(1.0 + each / 10) for each in range(8)]
+    burst = [sessions.begin(1.0 + index / 10) for index in range(8)]
     assert burst[0][1] == burst[1][1] == NAME
     for call in range(12):
         for session, key in burst:
@@ -167,7 +169,7 @@ def test_savings_let_a_session_join_others_that_still_call():
 def test_savings_cover_one_risk_for_each_session_that_joined():
     sessions = SharedKeySessions()
     now = share_key(sessions, 3)  # saved two readings: of 12,000 tokens one could be written anew
-    joined = [sessions.run(now + each, 1) for each in range(4)]
+    joined = [sessions.run(now + index, 1) for index in range(4)]
 
     assert joined[0] == joined[1] != ""
     assert joined[2:] == ["", ""]
@@ -209,7 +211,7 @@ def test_the_rate_on_a_key_stays_below_the_documented_one_where_sessions_keep_th
     assert sum(map(len, shared.values())) > 0.9 * sum(map(len, calls.values()))
     for times in shared.values():
         assert all(
-            len([each for each in times if at - MINUTE < each <= at]) <= MAX_CALLS_PER_MINUTE
+            len([time for time in times if at - MINUTE < time <= at]) <= MAX_CALLS_PER_MINUTE
             for at in times
         )
 

@@ -140,47 +140,47 @@ def names(raw: bytes) -> list[str]:
 
 def test_a_prompt_that_came_in_order_stays_as_it_is():
     one = draft(body(*conversation_messages(1)))
-    found = arrange_prompt(one, Plan(), None, late=True)
+    arranged = arrange_prompt(one, Plan(), None, late=True)
 
-    assert found.prompt == one.prompt
-    assert (found.plan, found.notes, found.given) == (Plan(), (), {})
-    assert mark_prompt(one, PLAIN, found, BreakpointPolicy()).body is one.request.body
+    assert arranged.prompt == one.prompt
+    assert (arranged.plan, arranged.notes, arranged.given) == (Plan(), (), {})
+    assert mark_prompt(one, PLAIN, arranged, BreakpointPolicy()).body is one.request.body
 
 
 def test_declared_slots_move_without_a_layout():
     one = draft(body(chat_message("system", TAGGED), chat_message("user", "Well?")))
-    found = arrange_prompt(one, Plan(), None, late=True)
-    body_sent = mark_prompt(one, PLAIN, found, BreakpointPolicy()).body
+    arranged = arrange_prompt(one, Plan(), None, late=True)
+    body_sent = mark_prompt(one, PLAIN, arranged, BreakpointPolicy()).body
 
     assert_nothing_lost(one.request.body, body_sent)
-    assert found.prompt.tail == 1
+    assert arranged.prompt.tail == 1
     assert b"<tg:" not in body_sent
     assert "It is noon." in read(body_sent)["messages"][-1]["content"]
 
 
 def test_text_named_by_a_layout_moves():
     one = draft(body(*conversation_messages(0)))
-    found = arrange_prompt(one, Plan(layout=1), EVERYTHING, late=True)
+    arranged = arrange_prompt(one, Plan(layout=1), EVERYTHING, late=True)
 
-    assert found.prompt.tail == 1
-    assert found.prompt != one.prompt
+    assert arranged.prompt.tail == 1
+    assert arranged.prompt != one.prompt
 
 
 def test_unmatched_tags_stay_and_are_noted():
     one = draft(
         body(chat_message("system", "<tg:variable>It is noon."), chat_message("user", "Well?"))
     )
-    found = arrange_prompt(one, Plan(), None, late=True)
+    arranged = arrange_prompt(one, Plan(), None, late=True)
 
-    assert found.prompt == one.prompt
-    assert found.notes == ("tags of message 0 stay as text: variable is never closed",)
+    assert arranged.prompt == one.prompt
+    assert arranged.notes == ("tags of message 0 stay as text: variable is never closed",)
 
 
 def test_variable_text_goes_into_a_users_message_without_late_system_messages():
     one = draft(body(chat_message("system", TAGGED), chat_message("user", "Well?")))
-    found = arrange_prompt(one, Plan(), None, late=False)
+    arranged = arrange_prompt(one, Plan(), None, late=False)
 
-    assert [message["role"] for message in read(found.prompt.render())["messages"]] == [
+    assert [message["role"] for message in read(arranged.prompt.render())["messages"]] == [
         "system",
         "user",
     ]
@@ -209,38 +209,38 @@ def test_a_tool_that_comes_later_is_appended():
 
 def test_tools_of_a_conversation_met_midway_stay_where_they_were():
     one = draft(body(*conversation_messages(2), tools=[tool("b"), tool("a")]))
-    found = arrange_prompt(one, Plan(joined=True), None, late=True)
+    arranged = arrange_prompt(one, Plan(joined=True), None, late=True)
 
-    assert found.prompt == one.prompt
-    assert found.plan.tools == ()
+    assert arranged.prompt == one.prompt
+    assert arranged.plan.tools == ()
 
 
 def test_tools_held_in_place_by_a_mark_are_noted():
     one = draft(body(*conversation_messages(0), tools=[tool("b", **MARK), tool("a")]))
-    found = arrange_prompt(one, Plan(), None, late=True)
+    arranged = arrange_prompt(one, Plan(), None, late=True)
 
-    assert names(found.prompt.render()) == ["b", "a"]
-    assert found.notes == ("marks stand between tools that would change places",)
+    assert names(arranged.prompt.render()) == ["b", "a"]
+    assert arranged.notes == ("marks stand between tools that would change places",)
 
 
 def test_marks_are_added_where_the_policy_wants_them():
     one = draft(body(*conversation_messages(1)))
-    found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
+    marked = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
-    assert_nothing_lost(one.request.body, found.body)
-    assert set(found.marks.values()) == {"5m"}
-    assert found.body.count(b'"cache_control"') == len(found.marks) == 2
-    assert b"cache_control" not in found.prompt.render()
+    assert_nothing_lost(one.request.body, marked.body)
+    assert set(marked.marks.values()) == {"5m"}
+    assert marked.body.count(b'"cache_control"') == len(marked.marks) == 2
+    assert b"cache_control" not in marked.prompt.render()
 
 
 def test_the_callers_own_marks_stay_and_count():
     rules = [{"type": "text", "text": RULES, **MARK}]
     one = draft(body(chat_message("system", rules), *conversation_messages(1)[1:]))
-    found = arrange_prompt(one, Plan(), None, late=True)
-    marked = mark_prompt(one, ANTHROPIC, found, EVERYWHERE)
+    arranged = arrange_prompt(one, Plan(), None, late=True)
+    marked = mark_prompt(one, ANTHROPIC, arranged, EVERYWHERE)
 
     assert_nothing_lost(one.request.body, marked.body)
-    assert set(found.given) == {0}
+    assert set(arranged.given) == {0}
     assert 0 in marked.marks
     assert len(marked.marks) == 2
 
@@ -248,37 +248,37 @@ def test_the_callers_own_marks_stay_and_count():
 def test_marks_without_room_are_noted():
     parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
     one = draft(body(chat_message("system", parts), *conversation_messages(1)[1:]))
-    found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
+    marked = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
-    assert found.body is one.request.body
-    assert any("marks are in use" in note for note in found.notes)
+    assert marked.body is one.request.body
+    assert any("marks are in use" in note for note in marked.notes)
 
 
 def test_marks_that_share_a_message_each_take_room():
     parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
     one = draft(body(chat_message("system", RULES), chat_message("user", parts)))
-    found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
+    marked = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
-    assert found.body is one.request.body
+    assert marked.body is one.request.body
 
 
 def test_behind_a_mark_of_five_minutes_none_lives_for_an_hour():
     rules = [{"type": "text", "text": RULES, **MARK}]
     one = draft(body(chat_message("system", rules), *conversation_messages(1)[1:]))
-    found = mark_prompt(
+    marked = mark_prompt(
         one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), BreakpointPolicy(history="1h")
     )
 
-    assert set(found.marks.values()) == {"5m"}
-    assert b'"1h"' not in found.body
+    assert set(marked.marks.values()) == {"5m"}
+    assert b'"1h"' not in marked.body
 
 
 def test_where_a_cache_takes_no_marks_what_was_a_text_is_sent_as_one():
     rules = f"<tg:semi-stable>Ines asks.</tg:semi-stable>\n{RULES}"
     one = draft(body(chat_message("system", rules), chat_message("user", "Well?")))
-    found = arrange_prompt(one, Plan(), None, late=True)
+    arranged = arrange_prompt(one, Plan(), None, late=True)
     plain, marked = (
-        read(mark_prompt(one, way, found, BreakpointPolicy()).body)["messages"][0]["content"]
+        read(mark_prompt(one, way, arranged, BreakpointPolicy()).body)["messages"][0]["content"]
         for way in (PLAIN, ANTHROPIC)
     )
 
@@ -301,13 +301,13 @@ def test_tags_reach_no_model_even_where_nothing_is_planned():
     asked = body(
         chat_message("system", TAGGED), chat_message("user", "Well?"), tools=[tool("b", **MARK)]
     )
-    found = unmodified_prompt(draft(asked), Plan())
+    unmodified = unmodified_prompt(draft(asked), Plan())
 
     assert b"<tg:" in asked
-    assert remove_body_tags(asked) == found.prompt.render()
+    assert remove_body_tags(asked) == unmodified.prompt.render()
     assert b"<tg:" not in remove_body_tags(asked)
-    assert set(found.given) == {0}
-    assert len(found.blocks) == 3
+    assert set(unmodified.given) == {0}
+    assert len(unmodified.blocks) == 3
 
 
 @pytest.mark.parametrize(
@@ -345,12 +345,12 @@ def test_the_predicted_cache_mode_is_the_one_that_is_sent(
     policy: BreakpointPolicy, fields: dict[str, object], *, explicit: bool
 ):
     one = draft(body(*conversation_messages(0), **fields))
-    found = mark_prompt(
+    marked = mark_prompt(
         one, TARGETS["openai-breakpoint"], arrange_prompt(one, Plan(), None, late=True), policy
     )
 
-    assert found.explicit is explicit
-    options = read(found.body).get("prompt_cache_options", {})
+    assert marked.explicit is explicit
+    options = read(marked.body).get("prompt_cache_options", {})
     assert (options.get("mode") == "explicit") is explicit
 
 

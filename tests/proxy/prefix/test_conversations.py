@@ -25,11 +25,11 @@ from tests.proxy.prefix.planning_requests import Json, body, chat_message, plann
 
 def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of_their_own():
     every = sessions(lambda name: [*REMINDERS, chat_message("user", f"I am {name}.")])
-    found = plan_sessions(every, process(share=0.5))
+    planned_sessions = plan_sessions(every, process(share=0.5))
 
-    assert are_apart(found)
-    assert {len({each.plan.arm for each in one}) for one in found} == {1}
-    assert 10 < sum(one[0].plan.arm is ExperimentArm.CONTROL for one in found) < 40
+    assert are_apart(planned_sessions)
+    assert {len({each.plan.arm for each in one}) for one in planned_sessions} == {1}
+    assert 10 < sum(one[0].plan.arm is ExperimentArm.CONTROL for one in planned_sessions) < 40
 
 
 @pytest.mark.slow
@@ -44,10 +44,10 @@ def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tai
 
     def with_history(messages: list[Json]) -> list[Json]:
         found: list[Json] = []
-        for each in messages:
-            if each["role"] == "assistant":
+        for message in messages:
+            if message["role"] == "assistant":
                 found += [chat_message("user", f"It was {number}.") for number in range(tail)]
-            found.append(each)
+            found.append(message)
         return found
 
     every = []
@@ -62,11 +62,11 @@ def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tai
 
 def test_sessions_whose_first_call_is_the_same_part_with_their_first_answer():
     every = sessions(lambda _: REMINDERS)
-    found = plan_sessions(every, process(share=0.5))
+    planned_sessions = plan_sessions(every, process(share=0.5))
 
-    assert len(set[bytes]().union(*(names(one[:1]) for one in found))) == 1
-    assert are_apart(found, since=1)
-    assert 10 < sum(one[1].plan.arm is ExperimentArm.CONTROL for one in found) < 40
+    assert len(set[bytes]().union(*(names(one[:1]) for one in planned_sessions))) == 1
+    assert are_apart(planned_sessions, since=1)
+    assert 10 < sum(one[1].plan.arm is ExperimentArm.CONTROL for one in planned_sessions) < 40
 
 
 def test_sessions_answered_alike_part_with_their_first_result():
@@ -143,7 +143,7 @@ def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
 
 
 def test_names_from_the_caller_keep_identical_sessions_apart():
-    alike = [body(*each) for each in session_messages(REMINDERS, "A", 3)]
+    alike = [body(*message) for message in session_messages(REMINDERS, "A", 3)]
     named = [
         [planning_request(raw, hint="one") for raw in alike],
         [planning_request(raw, session="one") for raw in alike],
@@ -151,8 +151,8 @@ def test_names_from_the_caller_keep_identical_sessions_apart():
         [planning_request(raw, key="key_2") for raw in alike],
         *(
             [
-                planning_request(body(*each, **fields))
-                for each in session_messages(REMINDERS, "A", 3)
+                planning_request(body(*message, **fields))
+                for message in session_messages(REMINDERS, "A", 3)
             ]
             for fields in (
                 {"user": "u"},
@@ -190,7 +190,7 @@ def test_marks_that_move_and_texts_that_become_parts_split_none():
 
     calls = session_messages(REMINDERS, "A")
     forms: list[Callable[[list[Json]], list[Json]]] = [mark_last, parts, list]
-    one = [planning_request(body(*forms[at % 3](each))) for at, each in enumerate(calls)]
+    one = [planning_request(body(*forms[index % 3](each))) for index, each in enumerate(calls)]
 
     assert are_apart(plan_sessions([one], process()))
     assert are_apart(plan_sessions([one], *both()))
@@ -222,8 +222,8 @@ def test_an_agent_that_leaves_out_old_results_stays_one():
     def leave_out_old(messages: list[Json]) -> list[Json]:
         old = range(len(REMINDERS) + 2, len(messages) - 4, 2)
         return [
-            chat_message("user", "Left out.") if at in old and each["role"] == "user" else each
-            for at, each in enumerate(messages)
+            chat_message("user", "Left out.") if index in old and each["role"] == "user" else each
+            for index, each in enumerate(messages)
         ]
 
     calls = session_messages(REMINDERS, "A", 9)
@@ -252,19 +252,21 @@ def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
 def test_items_of_the_responses_api_are_told_apart_too():
     def as_responses_body(messages: list[Json]) -> bytes:
         found = []
-        for each in messages:
-            kind = "output_text" if each["role"] == "assistant" else "input_text"
-            if each["role"] == "assistant":
+        for message in messages:
+            kind = "output_text" if message["role"] == "assistant" else "input_text"
+            if message["role"] == "assistant":
                 found.append(
                     {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"}
                 )
-            found.append(each | {"content": [{"type": kind, "text": each["content"]}]})
+            found.append(message | {"content": [{"type": kind, "text": message["content"]}]})
         return orjson.dumps({"model": "any", "input": found, "store": False})
 
     every = [
         [
-            planning_request(as_responses_body(each))
-            for each in session_messages([*REMINDERS, chat_message("user", f"Session {n}")], str(n))
+            planning_request(as_responses_body(message))
+            for message in session_messages(
+                [*REMINDERS, chat_message("user", f"Session {n}")], str(n)
+            )
         ]
         for n in range(MANY)
     ]
@@ -274,8 +276,8 @@ def test_items_of_the_responses_api_are_told_apart_too():
 
 def test_a_shortened_conversation_stays_the_one_that_its_caller_sees():
     here, calls = process(), session_messages(REMINDERS, "A", 9)
-    before = [here.plan_and_settle(planning_request(body(*each))) for each in calls[:5]]
-    after = [here.plan_and_settle(compacted_call(each)) for each in calls[5:8]]
+    before = [here.plan_and_settle(planning_request(body(*call))) for call in calls[:5]]
+    after = [here.plan_and_settle(compacted_call(call)) for call in calls[5:8]]
     last = here.plan_and_settle(planning_request(body(*calls[8])))
 
     assert len(names([*before, *after, last])) == 1
@@ -284,6 +286,6 @@ def test_a_shortened_conversation_stays_the_one_that_its_caller_sees():
 def compacted_call(messages: list[Json]) -> PlanningRequest:
     """The call as it is sent once the gateway has shortened it."""
     came = tuple(map(orjson.dumps, messages))
-    turns = sum(each["role"] == "assistant" for each in messages)
+    turns = sum(message["role"] == "assistant" for message in messages)
     short = body(SYSTEM, chat_message("user", "In short: A."), messages[-1])
     return planning_request(short, origin=UncompactedConversation(messages=came, turns=turns))

@@ -8,8 +8,8 @@ def record_single_calls(
     habits: ConversationHabits, count: int, start: float = 0.0, gap: float = 100.0
 ) -> float:
     """Return when the last of so many conversations of one call each is judged."""
-    for at in range(count):
-        habits.record_first_call(start + at * gap)
+    for index in range(count):
+        habits.record_first_call(start + index * gap)
     return start + (count - 1) * gap + OVER
 
 
@@ -37,17 +37,17 @@ def test_a_second_call_ends_the_run_of_single_calls_and_doubles_the_next_one():
 
 def test_slow_conversations_are_not_taken_for_single_calls():
     habits = ConversationHabits()
-    for at in range(50):
-        habits.record_first_call(at * 10.0)
-    for at in range(50):
-        habits.record_second_call(1_000.0 + at * 10.0, 1_000.0)
+    for index in range(50):
+        habits.record_first_call(index * 10.0)
+    for index in range(50):
+        habits.record_second_call(1_000.0 + index * 10.0, 1_000.0)
 
     assert not habits.end_at_first_call(10_000.0)
 
 
 def test_first_calls_that_wait_to_be_judged_are_bounded():
     habits = ConversationHabits()
-    for at in range(10_000):
-        habits.record_first_call(at * 0.01)
+    for index in range(10_000):
+        habits.record_first_call(index * 0.01)
 
     assert len(habits._young) == 64

@@ -43,19 +43,21 @@ from tests.proxy.prefix.planning_requests import (
 def test_replicas_that_share_a_store_tell_sessions_alike_and_so_does_one_that_begins_later(first):
     every = sessions(first)
     plans: dict[str, bytes] = {}
-    found = plan_sessions(every, *(PlanningProcess(WAY, plans=plans, share=0.5) for _ in range(2)))
+    planned_sessions = plan_sessions(
+        every, *(PlanningProcess(WAY, plans=plans, share=0.5) for _ in range(2))
+    )
     restarted = PlanningProcess(WAY, plans=plans, share=0.5)
     later = [[restarted.plan_and_settle(one[4])] for one in every]
 
-    assert are_apart(found)
-    assert are_apart([[*a, *b] for a, b in zip(found, later, strict=True)])
-    assert {len({each.plan.arm for each in one}) for one in found} == {1}
+    assert are_apart(planned_sessions)
+    assert are_apart([[*a, *b] for a, b in zip(planned_sessions, later, strict=True)])
+    assert {len({each.plan.arm for each in one}) for one in planned_sessions} == {1}
 
 
 def test_replicas_part_sessions_whose_first_call_is_the_same():
-    found = plan_sessions(sessions(lambda _: REMINDERS), *both())
+    planned_sessions = plan_sessions(sessions(lambda _: REMINDERS), *both())
 
-    assert are_apart(found, since=1)
+    assert are_apart(planned_sessions, since=1)
 
 
 def test_the_same_first_call_is_the_same_conversation_anywhere_without_asking():
@@ -115,7 +117,7 @@ def test_a_value_of_several_conversations_leads_to_none():
     index.load_plans({b"same".hex(): Plan(conversation=SEVERAL)})
     call = link("base", "same", "other", "answer", "more", answers=((2, 3),))
 
-    found = index.resolve(call)
+    resolved = index.resolve(call)
 
-    assert (found.name, found.source) == (call.whole, b"")
+    assert (resolved.name, resolved.source) == (call.whole, b"")
     assert index.resolve(link("base", "same", "more")).beside == (b"same",)

@@ -83,12 +83,12 @@ def test_a_state_remembers_the_latest_calls_only():
     sent = (
         PlanningProcess(CLAUDE).plan(planning_request(body_with_opening(0, "noon"))).evidence.sent
     )
-    known = ConversationState()
+    state = ConversationState()
     for number in range(40):
-        known.record_call(sent, NOW + number, tokens=number, turns=number)
+        state.record_call(sent, NOW + number, tokens=number, turns=number)
 
-    assert (known.calls, known.latest, known.tokens, known.turns) == (40, NOW + 39, 39, 39)
-    sizes = [len(each) for each in (known.points, known.openings, known.endings)]
+    assert (state.calls, state.latest, state.tokens, state.turns) == (40, NOW + 39, 39, 39)
+    sizes = [len(each) for each in (state.points, state.openings, state.endings)]
     assert sizes == [4, 12, 4]
 
 

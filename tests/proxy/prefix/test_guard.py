@@ -98,28 +98,32 @@ def test_a_saving_comes_with_an_interval_that_holds_it():
         chance = random.Random(seed)  # noqa: S311 - as above
         control = sample_arm(a_conversation(chance, 1.0, 0.6) for _ in range(300))
         treated = sample_arm(a_conversation(chance, 0.75, 0.6) for _ in range(300))
-        found = compare_arms(treated, control)
-        assert found.finding is ComparisonFinding.MEASURED
-        assert found.saving is not None
-        held += found.saving.low <= 0.25 <= found.saving.high
+        comparison = compare_arms(treated, control)
+        assert comparison.finding is ComparisonFinding.MEASURED
+        assert comparison.saving is not None
+        held += comparison.saving.low <= 0.25 <= comparison.saving.high
 
     assert 180 <= held <= 199
 
 
 def test_arms_with_too_few_conversations_are_not_judged():
-    found = samples(varying_sums(9_000, 0), varying_sums(3_000, 900), MIN_SHOWN_CONVERSATIONS - 1)
+    learned = samples(varying_sums(9_000, 0), varying_sums(3_000, 900), MIN_SHOWN_CONVERSATIONS - 1)
 
-    assert (found.finding, found.saving, found.hits) == (ComparisonFinding.NOT_ENOUGH, None, None)
-    assert f"{MIN_SHOWN_CONVERSATIONS} are needed" in found.why
+    assert (learned.finding, learned.saving, learned.hits) == (
+        ComparisonFinding.NOT_ENOUGH,
+        None,
+        None,
+    )
+    assert f"{MIN_SHOWN_CONVERSATIONS} are needed" in learned.why
 
 
 def test_small_arms_have_an_interval_and_are_not_judged():
-    found = samples(varying_sums(9_000, 0), varying_sums(3_000, 900), MIN_CONVERSATIONS - 1)
+    learned = samples(varying_sums(9_000, 0), varying_sums(3_000, 900), MIN_CONVERSATIONS - 1)
 
-    assert found.finding is ComparisonFinding.EARLY
-    assert found.saving is not None
-    assert found.saving.high < 0
-    assert found.why == "49 conversations were sent unmodified"
+    assert learned.finding is ComparisonFinding.EARLY
+    assert learned.saving is not None
+    assert learned.saving.high < 0
+    assert learned.why == "49 conversations were sent unmodified"
 
 
 @pytest.mark.parametrize("control", [3, 5, 10])
@@ -128,44 +132,44 @@ def test_interval_after_a_hundred_conversations_holds_the_saving_however_small_t
 ):
     chance, held = random.Random(control), 0  # noqa: S311 - as above
     for _ in range(300):
-        found = compare_arms(
+        comparison = compare_arms(
             sample_arm(a_conversation(chance, 0.75, 0.6) for _ in range(100 - control)),
             sample_arm(a_conversation(chance, 1.0, 0.6) for _ in range(control)),
         )
-        assert found.saving is not None
-        held += found.saving.low <= 0.25 <= found.saving.high
+        assert comparison.saving is not None
+        held += comparison.saving.low <= 0.25 <= comparison.saving.high
 
     assert 267 <= held <= 297  # by the normal distribution 76 % to 87 % of them would
 
 
 def test_conversations_without_tokens_are_not_judged():
-    found = samples(lambda n: ConversationSums(0, 0, 0), varying_sums(3_000, 0))
+    learned = samples(lambda n: ConversationSums(0, 0, 0), varying_sums(3_000, 0))
 
-    assert found.finding is ComparisonFinding.NOT_ENOUGH
+    assert learned.finding is ComparisonFinding.NOT_ENOUGH
 
 
 def test_a_dearer_treated_arm_is_worse_and_says_by_how_much():
-    found = samples(varying_sums(4_500, 500), varying_sums(3_000, 500))
+    learned = samples(varying_sums(4_500, 500), varying_sums(3_000, 500))
 
-    assert found.finding is ComparisonFinding.WORSE
-    assert found.why == "a token costs 50.0% more than where nothing is planned"
-    assert found.saving is not None
-    assert found.saving.low < found.saving.value < found.saving.high < 0
+    assert learned.finding is ComparisonFinding.WORSE
+    assert learned.why == "a token costs 50.0% more than where nothing is planned"
+    assert learned.saving is not None
+    assert learned.saving.low < learned.saving.value < learned.saving.high < 0
 
 
 def test_a_lower_hit_rate_at_no_lower_cost_is_worse():
-    found = samples(varying_sums(3_000, 200), varying_sums(3_000, 500))
+    learned = samples(varying_sums(3_000, 200), varying_sums(3_000, 500))
 
-    assert found.finding is ComparisonFinding.WORSE
-    assert "the hit rate is 29.9% lower" in found.why
+    assert learned.finding is ComparisonFinding.WORSE
+    assert "the hit rate is 29.9% lower" in learned.why
 
 
 def test_a_lower_hit_rate_after_fewer_useless_writes_is_not_worse():
-    found = samples(varying_sums(2_000, 200), varying_sums(3_000, 500))
+    learned = samples(varying_sums(2_000, 200), varying_sums(3_000, 500))
 
-    assert found.finding is ComparisonFinding.MEASURED
-    assert found.saving is not None
-    assert found.saving.low > 0.3
+    assert learned.finding is ComparisonFinding.MEASURED
+    assert learned.saving is not None
+    assert learned.saving.low > 0.3
 
 
 def test_arms_without_cost_are_compared_by_hit_rate_alone():
@@ -185,12 +189,12 @@ def test_arms_without_cost_are_compared_by_hit_rate_alone():
 
 
 def test_identical_conversations_give_a_certain_comparison():
-    found = samples(
+    learned = samples(
         lambda n: ConversationSums(1_000, 1000, 0), lambda n: ConversationSums(2_000, 1000, 0)
     )
 
-    assert found.saving is not None
-    assert found.saving.low == found.saving.value == found.saving.high == pytest.approx(0.5)
+    assert learned.saving is not None
+    assert learned.saving.low == learned.saving.value == learned.saving.high == pytest.approx(0.5)
 
 
 @given(CONVERSATIONS, CONVERSATIONS)
@@ -203,9 +207,9 @@ def test_arm_samples_add_up(some, others):
 
 @given(CONVERSATIONS.map(lambda some: some * 60), CONVERSATIONS.map(lambda some: some * 60))
 def test_any_measured_arms_give_a_comparison_in_finite_numbers(treated, control):
-    found = compare_arms(sample_arm(treated), sample_arm(control))
+    comparison = compare_arms(sample_arm(treated), sample_arm(control))
 
-    for interval in (found.saving, found.hits):
+    for interval in (comparison.saving, comparison.hits):
         if interval is not None:
             assert interval.low <= interval.value <= interval.high
             assert all(map(math.isfinite, (interval.low, interval.value, interval.high)))
@@ -213,17 +217,17 @@ def test_any_measured_arms_give_a_comparison_in_finite_numbers(treated, control)
 
 def harm_after(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Harm | None:
     """Return what is found after calls of (planned, direct), each of a conversation of its own."""
-    for at, (planned, direct) in enumerate(calls):
-        watch.record_call(NOW + at * gap, CostComparison(planned=planned, direct=direct), 0)
+    for index, (planned, direct) in enumerate(calls):
+        watch.record_call(NOW + index * gap, CostComparison(planned=planned, direct=direct), 0)
     return watch.current_harm(NOW + len(calls) * gap)
 
 
 def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
-    found = harm_after(HarmWatch(), *[(142.0, 100.0)] * JUDGED_CALLS)
+    harm = harm_after(HarmWatch(), *[(142.0, 100.0)] * JUDGED_CALLS)
 
-    assert found is not None
-    assert round(found.more, 2) == 0.42
-    assert found.why == (
+    assert harm is not None
+    assert round(harm.more, 2) == 0.42
+    assert harm.why == (
         "the last 50 calls cost 42.0% more than the same calls should have cost unmodified"
     )
 
@@ -236,10 +240,10 @@ def test_a_layout_is_stopped_before_one_more_dear_call_would_lose_more_than_its_
     watch = HarmWatch(stake=500.0)
 
     assert harm_after(watch, *[(150.0, 100.0)] * 9) is None
-    found = harm_after(watch, (155.0, 100.0))
+    harm = harm_after(watch, (155.0, 100.0))
 
-    assert found is not None
-    assert (found.calls, round(found.more, 3)) == (10, 0.505)
+    assert harm is not None
+    assert (harm.calls, round(harm.more, 3)) == (10, 0.505)
 
 
 def test_a_layout_whose_first_dear_call_loses_the_stake_makes_no_second_one():
@@ -272,8 +276,8 @@ def test_harm_that_begins_after_good_times_is_found_within_fifty_calls():
 def test_marks_that_may_still_be_read_are_no_loss_yet():
     watch = HarmWatch()
     call = CostComparison(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
-    for at in range(40):
-        watch.record_call(NOW + at, call, 0)
+    for index in range(40):
+        watch.record_call(NOW + index, call, 0)
 
     assert watch.current_harm(NOW + 40) is None
     assert watch.current_harm(NOW + 1_000) is not None
@@ -290,8 +294,8 @@ def test_cost_beyond_what_marks_may_still_earn_is_a_loss_at_once():
 def test_a_mark_that_the_next_call_of_its_conversation_did_not_read_is_a_loss():
     watch, before = HarmWatch(), 0
     call = CostComparison(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
-    for at in range(40):
-        before = watch.record_call(NOW + at, call, before)
+    for index in range(40):
+        before = watch.record_call(NOW + index, call, before)
 
     assert watch.current_harm(NOW + 40) is not None
 
@@ -301,9 +305,9 @@ def test_a_feature_that_is_as_dear_on_average_is_hardly_ever_found_dearer(seed: 
     dice = Random(seed)  # noqa: S311
     calls = [(dice.gauss(100.0, 20.0), 100.0) for _ in range(JUDGED_CALLS)]
 
-    found = harm_after(HarmWatch(), *calls)
+    harm = harm_after(HarmWatch(), *calls)
 
-    assert found is None or sum(planned for planned, _ in calls) > 108 * JUDGED_CALLS
+    assert harm is None or sum(planned for planned, _ in calls) > 108 * JUDGED_CALLS
 
 
 @pytest.mark.parametrize(("lives", "gap"), [(300.0, 1.0), (300.0, 60.0), (3_600.0, 1.0)])

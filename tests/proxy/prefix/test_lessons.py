@@ -54,9 +54,9 @@ class Feature:
 
     def plan_body(self, raw: bytes, **fields: object) -> Planned:
         """The same of any body."""
-        found = self._process.plan(planning_request(raw, **fields))
-        self.lessons.observe(found)
-        return found
+        planned = self._process.plan(planning_request(raw, **fields))
+        self.lessons.observe(planned)
+        return planned
 
     def calls(self, count: int = 24, tools: object = None, words: str = "Time: {}") -> Planned:
         """Several, each in a conversation of its own."""
@@ -71,9 +71,9 @@ def labels(layout: Layout | None) -> list[str]:
 
 def test_a_line_that_varies_is_proposed_to_move():
     feature = Feature()
-    found = feature.lessons.proposal(feature.calls())
+    proposal = feature.lessons.proposal(feature.calls())
 
-    assert labels(found) == ["Current time"]
+    assert labels(proposal) == ["Current time"]
 
 
 @pytest.mark.parametrize("header", ["", "0=variable"])
@@ -92,9 +92,9 @@ def test_other_text_that_varies_beside_declared_text_is_proposed_to_move_all_the
     for number in range(24):
         rules = {"role": "system", "content": f"<tg:variable>Time: {number}</tg:variable>"}
         messages = conversation_messages(0, f"Desk {number}\n{RULES}", f"I am {number}.")
-        found = feature.plan_body(body(rules, *messages))
+        planned = feature.plan_body(body(rules, *messages))
 
-    assert labels(feature.lessons.proposal(found)) == ["Detail"]
+    assert labels(feature.lessons.proposal(planned)) == ["Detail"]
 
 
 def test_a_feature_whose_price_is_unknown_is_planned_as_usual():
@@ -130,10 +130,10 @@ def test_calls_without_instructions_teach_nothing():
 def test_words_are_shown_where_prompts_are_kept():
     feature = Feature()
     every = [feature.call(f"Time: {number}", shows=True) for number in range(24)]
-    found = feature.lessons.proposal(every[-1])
+    proposal = feature.lessons.proposal(every[-1])
 
-    assert found is not None
-    assert "Time:" in found.moves[0].shows
+    assert proposal is not None
+    assert "Time:" in proposal.moves[0].shows
 
 
 def test_sets_of_tools_that_show_the_same_move_it_once():
@@ -218,10 +218,10 @@ def test_a_team_with_many_features_makes_no_other_team_forget_its_own():
 
 def test_proposed_moves_are_expected_to_save_money():
     feature = Feature()
-    found = feature.lessons.proposal(feature.calls())
+    proposal = feature.lessons.proposal(feature.calls())
 
-    assert found is not None
-    assert Fraction(found.moves[0].saving) > 0
+    assert proposal is not None
+    assert Fraction(proposal.moves[0].saving) > 0
 
 
 def test_proposals_are_due_more_often_at_first():
@@ -289,8 +289,8 @@ def test_savings_are_counted_in_the_tokens_of_the_model():
             last = feature.call(f"Time: {number}")
             usage = Usage(input=last.evidence.sent.size // tokens_per_byte)
             feature.lessons.observe(last, usage)
-        found = feature.lessons.proposal(last)
-        return sum(move.saving for move in found.moves) if found is not None else 0
+        proposal = feature.lessons.proposal(last)
+        return sum(move.saving for move in proposal.moves) if proposal is not None else 0
 
     assert proposed_saving(2) == pytest.approx(2 * proposed_saving(4), rel=0.05)
 
@@ -306,10 +306,10 @@ def test_proposal_saves_at_most_what_calls_cost(read_share: float, is_capped: bo
         usage = Usage(input=tokens - read, cache_read=read)
         cost += prompt_cost(usage, WAY.regime)
         feature.lessons.observe(last, usage)
-    found = feature.lessons.proposal(last)
+    proposal = feature.lessons.proposal(last)
     limit = 1_000 * cost / 24 * 1_000
 
-    assert found is not None
-    assert found.saved_nanos <= limit
-    assert (found.saved_nanos > 0.99 * limit) is is_capped
-    assert found.is_early is is_capped
+    assert proposal is not None
+    assert proposal.saved_nanos <= limit
+    assert (proposal.saved_nanos > 0.99 * limit) is is_capped
+    assert proposal.is_early is is_capped

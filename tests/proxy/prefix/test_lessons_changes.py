@@ -116,7 +116,10 @@ def left_layout(
         version: Version of the layout that holds, which moves nothing.
     """
     target = TARGETS[regime]
-    calls = [body(*conversation_messages(0, f"Desk {at}.\n{RULES}", f"{at}?")) for at in range(24)]
+    calls = [
+        body(*conversation_messages(0, f"Desk {index}.\n{RULES}", f"{index}?"))
+        for index in range(24)
+    ]
     layout = learned_layout(target, calls)
     assert layout is not None
     process = PlanningProcess(target, layout=layout)

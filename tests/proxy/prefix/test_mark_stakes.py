@@ -219,9 +219,9 @@ def test_where_only_the_callers_marks_stand_nothing_is_at_stake():
     process = PlanningProcess(ANTHROPIC)
     own = {"type": "text", "text": LONG_RULES, "cache_control": {"type": "ephemeral"}}
     said = {"type": "text", "text": "Where?", "cache_control": {"type": "ephemeral"}}
-    found = send(process, body(chat_message("system", [own]), chat_message("user", [said])))
+    sent = send(process, body(chat_message("system", [own]), chat_message("user", [said])))
 
-    assert found.trial is None
+    assert sent.trial is None
 
 
 def test_the_control_arm_is_never_at_stake():

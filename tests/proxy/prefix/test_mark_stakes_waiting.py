@@ -40,9 +40,11 @@ def settle(process: PlanningProcess, raw: bytes) -> Planned:
 
 def miss_of(process: PlanningProcess, raw: bytes) -> tuple[MissReason, str]:
     planned = process.plan(planning_request(raw))
-    found = process.planner.settle_call(planned, Usage(input=planned.evidence.expected.scale.total))
-    assert found is not None
-    return found.reason, found.detail
+    settled = process.planner.settle_call(
+        planned, Usage(input=planned.evidence.expected.scale.total)
+    )
+    assert settled is not None
+    return settled.reason, settled.detail
 
 
 def waits(planned: Planned) -> str:

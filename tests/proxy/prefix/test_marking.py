@@ -21,9 +21,9 @@ def call_to_mark(process: PlanningProcess, plan: Plan | None = None) -> CallToMa
     """A first call of a long system text, in order and unmarked."""
     raw = body(*conversation_messages(0, RULES * 3, f"{RULES} Where is my parcel?"))
     draft = process.planner.read_call(planning_request(raw))
-    found = arrange_prompt(draft, plan or Plan(), None, late=False)
+    arranged = arrange_prompt(draft, plan or Plan(), None, late=False)
     indexes = process.planner.memory.of(draft.request.team, NOW)
-    return CallToMark.begin(indexes, draft, process.to, found, NOW)
+    return CallToMark.begin(indexes, draft, process.to, arranged, NOW)
 
 
 def marks_sent(call: CallToMark) -> int:
@@ -67,5 +67,7 @@ def test_the_key_of_a_conversation_is_decided_once():
 
     assert again is call
     assert same == own
-    kept = Plan(policies={name: BreakpointPolicy(key="kept") for name in call.found.plan.policies})
-    assert with_cache_key(call_to_mark(process, kept))[1].key == "kept"
+    stored_plan = Plan(
+        policies={name: BreakpointPolicy(key="kept") for name in call.found.plan.policies}
+    )
+    assert with_cache_key(call_to_mark(process, stored_plan))[1].key == "kept"

@@ -26,11 +26,11 @@ def chat(system: object, tool: dict[str, object]) -> Prompt:
 
 def test_a_shared_prefix_is_the_tools_and_leading_texts():
     prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
-    found = SharedPrefixIndex().read_prefix(prompt, fingerprint, 1)
+    prefix_read = SharedPrefixIndex().read_prefix(prompt, fingerprint, 1)
 
-    assert found.blocks == found.bare == blocks[:2]
-    assert [list(lines.sizes) for lines in found.lines.values()] == [[4, 3]]
-    assert list(found.lines) == [1]
+    assert prefix_read.blocks == prefix_read.bare == blocks[:2]
+    assert [list(lines.sizes) for lines in prefix_read.lines.values()] == [[4, 3]]
+    assert list(prefix_read.lines) == [1]
 
 
 def test_a_shared_prefix_ignores_cache_marks():
@@ -70,14 +70,14 @@ def test_tools_are_read_once_where_instructions_change():
 def test_a_shared_prefix_differs_by_texts_tools_slots_and_team(semi):
     fronts = SharedPrefixIndex()
     prompt, _ = body(("system", "rules"), tools=("t",))
-    found = fronts.read_prefix(prompt, fingerprint, 1)
+    prefix_read = fronts.read_prefix(prompt, fingerprint, 1)
     for text, tool, team in (("Rules", "t", fingerprint), ("rules", "u", fingerprint)):
         changed, _ = body(("system", text), tools=(tool,))
-        assert fronts.read_prefix(changed, team, 1) != found
+        assert fronts.read_prefix(changed, team, 1) != prefix_read
 
-    assert fronts.read_prefix(prompt, other, 1) != found
+    assert fronts.read_prefix(prompt, other, 1) != prefix_read
     slotted = msgspec.structs.replace(prompt, semi=semi)
-    assert (fronts.read_prefix(slotted, fingerprint, 1) == found) == (semi is None)
+    assert (fronts.read_prefix(slotted, fingerprint, 1) == prefix_read) == (semi is None)
 
 
 def test_a_message_that_cannot_be_read_is_unplannable():

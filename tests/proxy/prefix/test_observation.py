@@ -78,20 +78,20 @@ def test_an_unknown_cache_and_an_empty_call_miss_nothing():
 
 def test_lost_tokens_are_readable_less_read_ones():
     call = users(VLLM, ("a", 1_600), ("b", 1_600))
-    found = explain_miss(evidence(call, call), Usage(input=2_600, cache_read=600))
+    miss = explain_miss(evidence(call, call), Usage(input=2_600, cache_read=600))
 
-    assert found is not None
-    assert found.tokens == 3_199 - 600
-    assert found.nanos is None
+    assert miss is not None
+    assert miss.tokens == 3_199 - 600
+    assert miss.nanos is None
 
 
 def test_evidence_is_scaled_to_what_the_provider_counted():
     call = users(VLLM, ("a", 1_600), ("b", 1_600))
-    found = explain_miss(evidence(call, call), Usage(input=6_400), RATES)
+    miss = explain_miss(evidence(call, call), Usage(input=6_400), RATES)
 
-    assert found is not None
-    assert found.tokens == 6_399
-    assert found.nanos == 6_399 * 1_800
+    assert miss is not None
+    assert miss.tokens == 6_399
+    assert miss.nanos == 6_399 * 1_800
 
 
 def test_interval_steps_of_a_cache_are_no_miss():
@@ -104,20 +104,20 @@ def test_interval_steps_of_a_cache_are_no_miss():
 def test_a_provider_that_agrees_makes_the_reason_certain():
     call = users(VLLM, ("a", 1_600))
     told = ProviderReason(MissReason.PROVIDER_SIDE, "it was evicted")
-    found = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=told)
+    miss = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=told)
 
-    assert found is not None
-    assert (found.reason, found.confidence) == (MissReason.PROVIDER_SIDE, ReasonConfidence.CERTAIN)
+    assert miss is not None
+    assert (miss.reason, miss.confidence) == (MissReason.PROVIDER_SIDE, ReasonConfidence.CERTAIN)
 
 
 def test_the_reason_of_a_provider_that_knows_better_holds():
     call = users(VLLM, ("a", 1_600))
     told = ProviderReason(MissReason.DIVERGED, "the tools changed")
-    found = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=told)
+    miss = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=told)
 
-    assert found is not None
-    assert found.reason is MissReason.DIVERGED
-    assert found.detail == "the provider says the tools changed"
+    assert miss is not None
+    assert miss.reason is MissReason.DIVERGED
+    assert miss.detail == "the provider says the tools changed"
 
 
 SAID = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_200)
@@ -174,11 +174,14 @@ def test_a_miss_at_an_unknown_price_has_unknown_cost():
 def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first_call(sizes, gap):
     cache, chains, traces = AnthropicBreakpoints(), PrefixChainIndex(), CallTraces()
     for n in range(1, len(sizes) + 1):
-        stretches = [("rules", 2_000), *((f"m{at}", size) for at, size in enumerate(sizes[:n]))]
+        stretches = [
+            ("rules", 2_000),
+            *((f"m{index}", size) for index, size in enumerate(sizes[:n])),
+        ]
         call = users(ANTHROPIC, *stretches, marks={n: "5m"}, conversation=b"one")
         blocks = [
-            CachedBlock(role="user", tokens=tokens(f"{name}{size}", size), message=at)
-            for at, (name, size) in enumerate(stretches)
+            CachedBlock(role="user", tokens=tokens(f"{name}{size}", size), message=index)
+            for index, (name, size) in enumerate(stretches)
         ]
         blocks[-1] = CachedBlock(role="user", tokens=blocks[-1].tokens, message=n, mark="5m")
         now = n * gap
@@ -195,8 +198,8 @@ def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first
             input=served.fresh, cache_read=served.read, write_5m=served.written.get("5m", 0)
         )
 
-        found = explain_miss(known, usage, RATES)
-        assert (found is None) == (n > 1)
+        miss = explain_miss(known, usage, RATES)
+        assert (miss is None) == (n > 1)
         chains.record_call(call, usage, now)
         traces.record_call(call, now)
 
@@ -228,19 +231,19 @@ def test_a_provider_that_sees_another_model_does_not_blame_the_caller_for_a_fall
         for model in (b"a", b"b")
     )
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
-    found = explain_miss(evidence(call, before), Usage(input=1_600), provider_reason=told)
+    miss = explain_miss(evidence(call, before), Usage(input=1_600), provider_reason=told)
 
-    assert found is not None
-    assert (found.reason, found.confidence) == (MissReason.REROUTED, ReasonConfidence.CERTAIN)
-    assert found.detail.endswith("the provider says the model changed")
+    assert miss is not None
+    assert (miss.reason, miss.confidence) == (MissReason.REROUTED, ReasonConfidence.CERTAIN)
+    assert miss.detail.endswith("the provider says the model changed")
 
 
 def test_the_providers_reason_stands_alone_without_our_account():
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_000)
     rates = TokenRates(input=1_000_000_000, cache_read=100_000_000)
-    found = provider_miss(told, Usage(input=9_000), rates)
+    miss = provider_miss(told, Usage(input=9_000), rates)
 
-    assert found == CacheMiss(
+    assert miss == CacheMiss(
         reason=MissReason.PARAMETER_CHANGED,
         detail="the provider says the model changed",
         confidence=ReasonConfidence.LIKELY,
@@ -251,10 +254,10 @@ def test_the_providers_reason_stands_alone_without_our_account():
 
 @pytest.mark.parametrize(("tokens", "usage"), [(None, Usage(input=9_000)), (7, None)])
 def test_the_cost_of_a_miss_is_unknown_without_usage(tokens: int | None, usage: Usage | None):
-    found = provider_miss(ProviderReason(MissReason.DIVERGED, "the tools changed", tokens), usage)
+    miss = provider_miss(ProviderReason(MissReason.DIVERGED, "the tools changed", tokens), usage)
 
-    assert found is not None
-    assert (found.tokens, found.nanos) == (tokens or 0, None)
+    assert miss is not None
+    assert (miss.tokens, miss.nanos) == (tokens or 0, None)
 
 
 def test_no_miss_where_the_provider_gives_no_reason():
@@ -262,12 +265,12 @@ def test_no_miss_where_the_provider_gives_no_reason():
 
 
 def test_lost_tokens_never_exceed_unread_ones():
-    found = provider_miss(
+    miss = provider_miss(
         ProviderReason(MissReason.DIVERGED, "", 9_000), Usage(input=100, cache_read=900), RATES
     )
 
-    assert found is not None
-    assert found.tokens == 100
+    assert miss is not None
+    assert miss.tokens == 100
 
 
 def observe(process: PlanningProcess, turns: int, read: float | None = None) -> CallObservation:
@@ -275,9 +278,9 @@ def observe(process: PlanningProcess, turns: int, read: float | None = None) -> 
     planned = process.plan(planning_request(body(*conversation_messages(turns, LONG))))
     states = process.planner.memory.of(planned.draft.request.team).states
     known = states.peek(planned.draft.conversation) or ConversationState()
-    found = observe_call(planned, usage_of(planned, read), known)
+    observation = observe_call(planned, usage_of(planned, read), known)
     process.planner.learn(planned, usage_of(planned, read))
-    return found
+    return observation
 
 
 def usage_of(planned: Planned, read: float | None) -> Usage:
@@ -295,6 +298,6 @@ def test_a_call_that_goes_on_says_how_far_its_conversation_came_and_what_it_repe
 
 
 def test_answers_in_a_prompt_that_nobody_knew_are_no_calls_of_its_conversation():
-    found = observe(PlanningProcess(TARGETS["anthropic-breakpoint"]), 4)
+    observation = observe(PlanningProcess(TARGETS["anthropic-breakpoint"]), 4)
 
-    assert found.before == 0
+    assert observation.before == 0

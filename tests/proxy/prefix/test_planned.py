@@ -29,11 +29,11 @@ def test_layouts_are_kept_by_feature_and_family(model, family):
 
 
 def test_a_planned_call_knows_where_its_layout_is_kept():
-    found = PlanningProcess(TARGETS["implicit"]).plan(
+    planned = PlanningProcess(TARGETS["implicit"]).plan(
         planning_request(body(*conversation_messages(0)), feature="mail")
     )
 
-    assert found.place == LayoutScope("team_1", "mail", "any")
+    assert planned.place == LayoutScope("team_1", "mail", "any")
 
 
 def test_a_passthrough_may_lack_a_reason():
@@ -46,7 +46,7 @@ def test_a_draft_without_its_words_is_of_the_same_conversation():
         .plan(planning_request(body(*conversation_messages(0))))
         .draft
     )
-    found = draft.without_words()
+    wordless = draft.without_words()
 
-    assert (found.conversation, found.fingerprint) == (draft.conversation, draft.fingerprint)
-    assert (found.request.body, found.prompt.messages) == (b"", ())
+    assert (wordless.conversation, wordless.fingerprint) == (draft.conversation, draft.fingerprint)
+    assert (wordless.request.body, wordless.prompt.messages) == (b"", ())

@@ -94,12 +94,12 @@ def test_a_conversation_met_midway_begins_with_none():
 def test_the_control_arm_is_sent_exactly_as_it_came():
     planner, plan = first(share=1.0)
     call = planning_request(body(*conversation_messages(0), tools=[tool("b"), tool("a")]))
-    found = planner.plan_call(planner.read_call(call), ANTHROPIC, plan, None, NOW)
+    planned = planner.plan_call(planner.read_call(call), ANTHROPIC, plan, None, NOW)
 
     assert plan.arm is ExperimentArm.CONTROL
-    assert found.body is call.body
-    assert found.plan is plan
-    assert (found.prompt.tail, found.notes) == (0, ())
+    assert planned.body is call.body
+    assert planned.plan is plan
+    assert (planned.prompt.tail, planned.notes) == (0, ())
 
 
 def spelt(*keys: str) -> dict[str, object]:
@@ -127,26 +127,26 @@ def test_tools_that_are_new_to_a_conversation_follow_in_their_callers_order():
     process = PlanningProcess(INTERVAL)
     process.plan_and_settle(planning_request(body(*conversation_messages(0), tools=[tool("k")])))
     again = planning_request(body(*conversation_messages(0), tools=[tool("c"), tool("b")]))
-    found = msgspec.json.decode(process.plan_and_settle(again).body)["tools"]
+    tools = msgspec.json.decode(process.plan_and_settle(again).body)["tools"]
 
-    assert [each["function"]["name"] for each in found] == ["c", "b"]
+    assert [each["function"]["name"] for each in tools] == ["c", "b"]
 
 
 def test_cache_reads_of_the_control_arm_are_measured():
     process = PlanningProcess(INTERVAL, share=1.0)
     process.plan_and_settle(planning_request(body(*conversation_messages(0))))
-    found = process.plan_and_settle(planning_request(body(*conversation_messages(1))))
+    planned = process.plan_and_settle(planning_request(body(*conversation_messages(1))))
 
-    assert found.evidence.expected.known > 0
+    assert planned.evidence.expected.known > 0
 
 
 def test_a_conversation_with_tools_is_marked_where_it_is_likely_to_go_on():
     process = PlanningProcess(ANTHROPIC)
     process.plan_and_settle(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
-    found = process.plan(planning_request(body(*conversation_messages(1), tools=[tool("a")])))
+    planned = process.plan(planning_request(body(*conversation_messages(1), tools=[tool("a")])))
 
-    assert b'"cache_control"' in found.body
-    assert {name.partition("/")[0] for name in found.plan.policies} == {"anthropic-breakpoint"}
+    assert b'"cache_control"' in planned.body
+    assert {name.partition("/")[0] for name in planned.plan.policies} == {"anthropic-breakpoint"}
 
 
 def test_a_conversations_plan_and_text_hold_whatever_is_learned_since():
@@ -174,9 +174,9 @@ def test_another_kind_of_cache_gets_a_policy_of_its_own():
     process = PlanningProcess(ANTHROPIC)
     process.plan(planning_request(body(*conversation_messages(0))))
     process.to = TARGETS["openai-breakpoint"]
-    found = process.plan(planning_request(body(*conversation_messages(0))))
+    planned = process.plan(planning_request(body(*conversation_messages(0))))
 
-    assert {name.partition("/")[0] for name in found.plan.policies} == {
+    assert {name.partition("/")[0] for name in planned.plan.policies} == {
         "openai-breakpoint",
         "anthropic-breakpoint",
     }
@@ -184,9 +184,9 @@ def test_another_kind_of_cache_gets_a_policy_of_its_own():
 
 def test_an_answer_without_usage_teaches_but_explains_nothing():
     process = PlanningProcess(INTERVAL)
-    found = process.plan(planning_request(body(*conversation_messages(0))))
+    planned = process.plan(planning_request(body(*conversation_messages(0))))
 
-    assert process.planner.settle_call(found, None) is None
+    assert process.planner.settle_call(planned, None) is None
     assert (
         process.plan(planning_request(body(*conversation_messages(1)))).evidence.before is not None
     )
@@ -194,8 +194,8 @@ def test_an_answer_without_usage_teaches_but_explains_nothing():
 
 def test_a_prompt_never_sent_before_is_first_seen():
     process = PlanningProcess(INTERVAL)
-    found = process.plan(planning_request(body(*conversation_messages(0))))
-    miss = process.planner.settle_call(found, a_usage(found))
+    planned = process.plan(planning_request(body(*conversation_messages(0))))
+    miss = process.planner.settle_call(planned, a_usage(planned))
 
     assert miss is not None
     assert miss.reason is MissReason.FIRST_SEEN
@@ -218,9 +218,12 @@ def test_teams_whose_features_have_one_name_are_not_compared_with_one_another():
 def test_a_call_that_reads_what_it_can_misses_nothing():
     process = PlanningProcess(TARGETS["block-chain"])
     process.plan_and_settle(planning_request(body(*conversation_messages(0))))
-    found = process.plan(planning_request(body(*conversation_messages(1))))
+    planned = process.plan(planning_request(body(*conversation_messages(1))))
 
-    assert process.planner.settle_call(found, a_usage(found, found.evidence.expected.known)) is None
+    assert (
+        process.planner.settle_call(planned, a_usage(planned, planned.evidence.expected.known))
+        is None
+    )
 
 
 @pytest.mark.parametrize("shows", [True, False])
@@ -230,12 +233,12 @@ def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
     process.plan_and_settle(
         planning_request(body(*conversation_messages(1, above.format("Monday") + RULES)))
     )
-    found = process.plan(
+    planned = process.plan(
         planning_request(
             body(*conversation_messages(1, above.format("Tuesday") + RULES)), shows=shows
         )
     )
-    miss = process.planner.settle_call(found, a_usage(found))
+    miss = process.planner.settle_call(planned, a_usage(planned))
 
     assert miss is not None
     assert miss.reason is MissReason.DIVERGED
@@ -248,22 +251,22 @@ def test_a_miss_is_found_without_the_planner():
     process.plan_and_settle(
         planning_request(body(*conversation_messages(1, f"Today is Monday.\n{RULES}")))
     )
-    found = process.plan(
+    planned = process.plan(
         planning_request(body(*conversation_messages(1, f"Today is Tuesday.\n{RULES}")))
     )
-    alone = find_miss(found, a_usage(found))
+    alone = find_miss(planned, a_usage(planned))
 
-    assert find_miss(found, None) is None
+    assert find_miss(planned, None) is None
     assert alone is not None
-    assert alone == process.planner.settle_call(found, a_usage(found))
+    assert alone == process.planner.settle_call(planned, a_usage(planned))
 
 
 def test_the_providers_own_reason_is_believed():
     process = PlanningProcess(INTERVAL)
     process.plan_and_settle(planning_request(body(*conversation_messages(0))))
-    found = process.plan(planning_request(body(*conversation_messages(1))))
+    planned = process.plan(planning_request(body(*conversation_messages(1))))
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "tools changed")
-    miss = process.planner.settle_call(found, a_usage(found), reason=told)
+    miss = process.planner.settle_call(planned, a_usage(planned), reason=told)
 
     assert miss is not None
     assert (miss.reason, miss.detail) == (
@@ -276,8 +279,8 @@ def test_a_conversation_that_the_gateway_sends_to_another_model_is_rerouted():
     process = PlanningProcess(INTERVAL)
     process.plan_and_settle(planning_request(body(*conversation_messages(0))))
     process.to = msgspec.structs.replace(INTERVAL, model="gpt-9-mini")
-    found = process.plan(planning_request(body(*conversation_messages(1))))
-    miss = find_miss(found, a_usage(found))
+    planned = process.plan(planning_request(body(*conversation_messages(1))))
+    miss = find_miss(planned, a_usage(planned))
 
     assert miss is not None
     assert miss.reason is MissReason.REROUTED
@@ -288,8 +291,8 @@ def test_another_model_that_a_caller_asks_for_is_their_own_change():
     raw = body(*conversation_messages(1))
     process.plan_and_settle(planning_request(raw))
     process.to = msgspec.structs.replace(INTERVAL, model="gpt-9-mini")
-    found = process.plan(planning_request(raw.replace(b'"model":"', b'"model":"gpt-9-mini/')))
-    miss = find_miss(found, a_usage(found))
+    planned = process.plan(planning_request(raw.replace(b'"model":"', b'"model":"gpt-9-mini/')))
+    miss = find_miss(planned, a_usage(planned))
 
     assert miss is not None
     assert (miss.reason, miss.detail) == (MissReason.PARAMETER_CHANGED, "model changed")
@@ -297,9 +300,9 @@ def test_another_model_that_a_caller_asks_for_is_their_own_change():
 
 def test_an_unknown_upstream_gets_the_unmodified_call():
     unknown = msgspec.structs.replace(INTERVAL, regime=type(INTERVAL.regime)())
-    found = PlanningProcess(unknown).plan(planning_request(body(*conversation_messages(1))))
+    planned = PlanningProcess(unknown).plan(planning_request(body(*conversation_messages(1))))
 
-    assert found.body is found.draft.request.body
+    assert planned.body is planned.draft.request.body
 
 
 def test_fingerprints_are_equal_for_one_team_and_secret_alone():

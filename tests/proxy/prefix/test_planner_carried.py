@@ -57,12 +57,12 @@ def plan_and_settle(
 def test_a_carried_call_is_planned_as_a_fresh_one_after_any_edit(cache, edits):
     carrying, reading = (Planner(b"secret", share=0.0) for _ in range(2))
     reader, messages, to = BodyReader(), conversation(), way(cache)
-    for at, (place, left_out, more) in enumerate([(9, 0, []), *edits]):
+    for index, (place, left_out, more) in enumerate([(9, 0, []), *edits]):
         messages = [*messages[:place], *more, *messages[place + left_out :]]
-        messages.append({"role": "user", "content": f"question {at}"})
+        messages.append({"role": "user", "content": f"question {index}"})
         body = orjson.dumps({"model": "m", "messages": messages, "stream": True})
-        carried = plan_and_settle(carrying, body, reader, to, 1e6 + at)
-        fresh = plan_and_settle(reading, body, None, to, 1e6 + at)
+        carried = plan_and_settle(carrying, body, reader, to, 1e6 + index)
+        fresh = plan_and_settle(reading, body, None, to, 1e6 + index)
 
         assert carried.body == fresh.body
         assert carried.evidence.expected == fresh.evidence.expected

@@ -60,50 +60,50 @@ def body_as_sent(raw: bytes, regime: str = NEWEST) -> Any:
 
 def test_rules_among_the_items_are_marked():
     part = {"type": "input_text", "text": RULES}
-    found = body_as_sent(
+    sent_body = body_as_sent(
         body([chat_message("developer", [part]), chat_message("user", "Where is my parcel?")])
     )
 
-    assert found["input"][0]["content"] == [{**part, "prompt_cache_breakpoint": POINT}]
-    assert found["input"][1] == chat_message("user", "Where is my parcel?")
+    assert sent_body["input"][0]["content"] == [{**part, "prompt_cache_breakpoint": POINT}]
+    assert sent_body["input"][1] == chat_message("user", "Where is my parcel?")
 
 
 def test_the_rules_behind_tools_in_the_input_are_marked():
     tools = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [{"a": "b"}]}
     part = {"type": "input_text", "text": RULES}
-    found = body_as_sent(
+    sent_body = body_as_sent(
         body([tools, chat_message("developer", [part]), chat_message("user", "So?")])
     )
 
-    assert found["input"][0] == tools
-    assert found["input"][1]["content"] == [{**part, "prompt_cache_breakpoint": POINT}]
+    assert sent_body["input"][0] == tools
+    assert sent_body["input"][1]["content"] == [{**part, "prompt_cache_breakpoint": POINT}]
 
 
 def test_tools_in_the_input_alone_carry_no_mark_and_nothing_is_said_of_one():
     many = [{"type": "function", "name": f"f{number}", "about": RULES} for number in range(9)]
     tools = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": many}
     raw = body([tools, chat_message("user", "So?")])
-    found = PlanningProcess(TARGETS[NEWEST]).plan(planning_request(raw))
+    planned = PlanningProcess(TARGETS[NEWEST]).plan(planning_request(raw))
 
-    assert orjson.loads(found.body) == orjson.loads(raw)
-    assert found.notes == ()
+    assert orjson.loads(planned.body) == orjson.loads(raw)
+    assert planned.notes == ()
 
 
 def test_instructions_that_nobody_stores_are_marked_as_a_message():
-    found = body_as_sent(body("Where is my parcel?", instructions=RULES, store=False))
+    sent_body = body_as_sent(body("Where is my parcel?", instructions=RULES, store=False))
 
-    assert "instructions" not in found
+    assert "instructions" not in sent_body
     part = {"type": "input_text", "text": RULES, "prompt_cache_breakpoint": POINT}
-    assert found["input"][0] == {"role": "developer", "content": [part]}
+    assert sent_body["input"][0] == {"role": "developer", "content": [part]}
 
 
 def test_instructions_that_are_stored_stay_and_no_mark_is_said_to_stand_there():
     process = PlanningProcess(TARGETS[NEWEST])
-    found = process.plan(planning_request(body("Where is my parcel?", instructions=RULES)))
-    now = orjson.loads(found.body)
+    planned = process.plan(planning_request(body("Where is my parcel?", instructions=RULES)))
+    now = orjson.loads(planned.body)
 
     assert (now["instructions"], now["input"]) == (RULES, "Where is my parcel?")
-    assert 0 not in found.evidence.sent.marks
+    assert 0 not in planned.evidence.sent.marks
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -148,49 +148,49 @@ def test_tools_are_sent_in_one_order_and_a_new_one_comes_last():
 
 
 def test_a_call_to_a_cache_that_routes_by_the_prompt_is_not_given_a_key():
-    found = body_as_sent(body(RULES), "openai-interval")
+    sent_body = body_as_sent(body(RULES), "openai-interval")
 
-    assert "prompt_cache_key" not in found
-    assert found["input"] == RULES
+    assert "prompt_cache_key" not in sent_body
+    assert sent_body["input"] == RULES
 
 
 def test_words_that_are_declared_to_vary_come_last():
     rules = f"{RULES}<tg:variable>It is noon.</tg:variable>"
-    found = body_as_sent(
+    sent_body = body_as_sent(
         body("Where is my parcel?", instructions=rules, store=False), "openai-interval"
     )
 
-    assert "noon" not in found["instructions"]
-    assert "noon" in found["input"][-1]["content"]
-    assert found["input"][-1]["role"] == "developer"
+    assert "noon" not in sent_body["instructions"]
+    assert "noon" in sent_body["input"][-1]["content"]
+    assert sent_body["input"][-1]["role"] == "developer"
 
 
 @pytest.mark.parametrize("words", ["", " Write tg: before links, as in tg://resolve."])
 def test_instructions_that_are_stored_and_declare_nothing_stay(words: str):
     rules = RULES + words
-    found = body_as_sent(body("Where is my parcel?", instructions=rules))
+    sent_body = body_as_sent(body("Where is my parcel?", instructions=rules))
 
-    assert (found["instructions"], found["input"]) == (rules, "Where is my parcel?")
+    assert (sent_body["instructions"], sent_body["input"]) == (rules, "Where is my parcel?")
 
 
 @pytest.mark.parametrize("regime", [NEWEST, "openai-interval"])
 def test_of_instructions_that_are_stored_only_what_is_declared_moves(regime: str):
     rules = f"{RULES}<tg:semi>Ada asks.</tg:semi><tg:variable>It is noon.</tg:variable>"
-    found = body_as_sent(body("Where is my parcel?", instructions=rules), regime)
-    semi, question, varies = found["input"]
+    sent_body = body_as_sent(body("Where is my parcel?", instructions=rules), regime)
+    semi, question, varies = sent_body["input"]
 
-    assert found["instructions"] == RULES
+    assert sent_body["instructions"] == RULES
     assert "Ada asks." in str(semi["content"])
     assert question == chat_message("user", "Where is my parcel?")
     assert "It is noon." in str(varies["content"])
 
 
 def test_instructions_that_are_stored_stay_where_all_that_they_declare_is_stable():
-    found = body_as_sent(
+    sent_body = body_as_sent(
         body("Where is my parcel?", instructions=f"<tg:stable>{RULES}</tg:stable>")
     )
 
-    assert (found["instructions"], found["input"]) == (RULES, "Where is my parcel?")
+    assert (sent_body["instructions"], sent_body["input"]) == (RULES, "Where is my parcel?")
 
 
 def body_with_date(number: int) -> bytes:
@@ -240,19 +240,19 @@ def context(regime: str) -> ReadingContext:
 
 def blocks_before_tail(raw: bytes, tail: int, regime: str) -> Sequence[TokenBlock]:
     """The blocks of a call but for its tail and what primes the answer."""
-    found = orjson.loads(raw)
+    document = orjson.loads(raw)
     if tail:
-        found["input"] = found["input"][:-tail]
-    return RESPONSES.read_request(parse_body(orjson.dumps(found)), context(regime)).prompt.blocks[
-        :-1
-    ]
+        document["input"] = document["input"][:-tail]
+    return RESPONSES.read_request(
+        parse_body(orjson.dumps(document)), context(regime)
+    ).prompt.blocks[:-1]
 
 
 def core(blocks: Sequence[TokenBlock]) -> list[tuple[str, tuple[int, ...]]]:
     """Return what must stay of blocks, but for the ends of messages."""
     return [
-        (each.role, each.tokens[:-1] if each.tokens[-1:] == (END,) else each.tokens)
-        for each in blocks
+        (block.role, block.tokens[:-1] if block.tokens[-1:] == (END,) else block.tokens)
+        for block in blocks
     ]
 
 
@@ -262,9 +262,9 @@ def judge(one: RecordedDialogue, regime: str, built: str, *, stored: bool) -> No
     calls = []
     for raw in BUILT[built](one):
         came = as_responses_body(raw, stored=stored)
-        found = process.send(came)
-        assert_nothing_lost(came, found.body)
-        calls.append(blocks_before_tail(found.body, found.tail, regime))
+        sent = process.send(came)
+        assert_nothing_lost(came, sent.body)
+        calls.append(blocks_before_tail(sent.body, sent.tail, regime))
     if built == "badly":
         return  # its instructions change with each call
     for before, after in pairwise(calls):

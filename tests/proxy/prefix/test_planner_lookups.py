@@ -66,7 +66,7 @@ def heard(shape: DialogueShape, words: str) -> Json:
 
 
 def reminders(shape: DialogueShape, call: int) -> list[Json]:
-    return [chat_message(shape.role, f"It is {call} past {at}.") for at in range(shape.tail)]
+    return [chat_message(shape.role, f"It is {call} past {index}.") for index in range(shape.tail)]
 
 
 def turn(shape: DialogueShape, name: str, at: int) -> list[Json]:
@@ -77,12 +77,20 @@ def turn(shape: DialogueShape, name: str, at: int) -> list[Json]:
             heard(shape, f"Go on, {name} {at}."),
         ]
     calls = [
-        {"id": f"c{at}.{each}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        for each in range(shape.tools)
+        {
+            "id": f"c{at}.{index}",
+            "type": "function",
+            "function": {"name": "look", "arguments": "{}"},
+        }
+        for index in range(shape.tools)
     ]
     results = [
-        {"role": "tool", "tool_call_id": f"c{at}.{each}", "content": f"{name} {at} {each}: {FOUND}"}
-        for each in range(shape.tools)
+        {
+            "role": "tool",
+            "tool_call_id": f"c{at}.{index}",
+            "content": f"{name} {at} {index}: {FOUND}",
+        }
+        for index in range(shape.tools)
     ]
     return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
 
@@ -90,13 +98,18 @@ def turn(shape: DialogueShape, name: str, at: int) -> list[Json]:
 def conversation(shape: DialogueShape, name: str, calls: int) -> list[bytes]:
     """The bodies of its calls, one after the other."""
     messages = [chat_message("system", RULES)]
-    messages += [chat_message("user", f"A greeting, number {at}.") for at in range(shape.greets)]
+    messages += [
+        chat_message("user", f"A greeting, number {index}.") for index in range(shape.greets)
+    ]
     messages.append(heard(shape, f"Mend file {name}."))
     found = []
-    for at in range(calls):
-        ending = reminders(shape, at)
+    for index in range(calls):
+        ending = reminders(shape, index)
         found.append(body(*messages, *ending, tools=[tool("look")]))
-        messages += [*(reminders(shape, 100 + at) if shape.stays else []), *turn(shape, name, at)]
+        messages += [
+            *(reminders(shape, 100 + index) if shape.stays else []),
+            *turn(shape, name, index),
+        ]
     return found
 
 
@@ -107,7 +120,7 @@ def written_entries(sent: SentCall) -> set[int]:
 
 def sought_entries(sent: SentCall) -> set[int]:
     """The entries that a call looks for."""
-    return {key for at in lookup_places(sent) for key in entry_keys(sent, at)}
+    return {key for place in lookup_places(sent) for key in entry_keys(sent, place)}
 
 
 def unread(earlier: Planned, later: Planned) -> set[int]:
@@ -116,7 +129,7 @@ def unread(earlier: Planned, later: Planned) -> set[int]:
     shared = {point + by for point in now.entry_points[1:] for by in (1, 2)}
     mine = written_entries(before) & shared
     longest = [
-        each for at in range(len(now.points)) for each in mine if each in entry_keys(now, at)
+        each for index in range(len(now.points)) for each in mine if each in entry_keys(now, index)
     ]
     return set(longest[-1:]) - sought_entries(now)
 
@@ -124,14 +137,14 @@ def unread(earlier: Planned, later: Planned) -> set[int]:
 def read(call: Planned) -> int:
     """Bytes of the prompt that should be read from the cache."""
     evidence = call.evidence
-    places = [at for at in lookup_places(evidence.sent) if at <= evidence.expected.same]
+    places = [place for place in lookup_places(evidence.sent) if place <= evidence.expected.same]
     tokens = evidence.expected.tokens
     scale = evidence.expected.scale
     return max(
         (
-            evidence.sent.ends[at]
-            for at in places
-            if scale.tokens_of(evidence.sent.ends[at]) <= tokens
+            evidence.sent.ends[place]
+            for place in places
+            if scale.tokens_of(evidence.sent.ends[place]) <= tokens
         ),
         default=0,
     )
@@ -162,9 +175,9 @@ def last_conversation(
 @examples(21)
 @given(shape=SHAPES)
 def test_a_call_looks_up_what_the_one_before_it_wrote_and_reads_all_but_what_varies(regime, shape):
-    found = last_conversation(shape, regime)
+    conversation_found = last_conversation(shape, regime)
 
-    pairs = enumerate(pairwise(found))
+    pairs = enumerate(pairwise(conversation_found))
     assert [at for at, (one, other) in pairs if unread(one, other)] == []
-    for earlier, later in list(pairwise(found))[2:]:
+    for earlier, later in list(pairwise(conversation_found))[2:]:
         assert read(later) >= repeated_bytes(earlier, shape)

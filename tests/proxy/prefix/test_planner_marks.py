@@ -19,9 +19,9 @@ def test_a_feature_that_never_goes_on_is_soon_sent_unmodified():
     process = PlanningProcess(ANTHROPIC)
     for number in range(60):
         process.plan_and_settle(planning_request(body(chat_message("user", f"{number} {RULES}"))))
-    found = process.plan(planning_request(body(chat_message("user", f"last {RULES}"))))
+    planned = process.plan(planning_request(body(chat_message("user", f"last {RULES}"))))
 
-    assert found.body is found.draft.request.body
+    assert planned.body is planned.draft.request.body
 
 
 def test_marks_are_no_part_of_a_conversations_plan_but_its_key_is():
@@ -97,7 +97,10 @@ def test_a_conversation_whose_first_line_changes_loses_its_marks_and_others_keep
 
 def test_of_first_calls_at_once_that_begin_otherwise_one_is_marked_until_it_is_answered():
     process = PlanningProcess(ANTHROPIC)
-    calls = [planning_request(at_noon(0, at, f"Order {at}?", tools=[tool("a")])) for at in range(3)]
+    calls = [
+        planning_request(at_noon(0, index, f"Order {index}?", tools=[tool("a")]))
+        for index in range(3)
+    ]
     found = [process.plan(call) for call in calls]
 
     assert [b"cache_control" in one.body for one in found] == [True, False, False]
@@ -109,10 +112,10 @@ def test_tools_are_marked_where_the_text_behind_them_changes_with_each_call():
         for turn in range(3):
             raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=DESK)
             process.plan_and_settle(planning_request(raw))
-    found = process.plan(planning_request(at_noon(0, 99, "Order 99?", tools=DESK)))
+    planned = process.plan(planning_request(at_noon(0, 99, "Order 99?", tools=DESK)))
 
-    assert list(found.evidence.sent.marks) == [2]
-    assert found.evidence.expected.tokens > 1_000
+    assert list(planned.evidence.sent.marks) == [2]
+    assert planned.evidence.expected.tokens > 1_000
 
 
 def test_tools_that_are_nearly_all_of_a_prompt_do_not_make_its_conversation_go_on():
@@ -122,9 +125,9 @@ def test_tools_that_are_nearly_all_of_a_prompt_do_not_make_its_conversation_go_o
         for turn in range(3):
             raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=large)
             process.plan_and_settle(planning_request(raw))
-    found = process.plan(planning_request(at_noon(0, 99, "Order 99?", tools=large)))
+    planned = process.plan(planning_request(at_noon(0, 99, "Order 99?", tools=large)))
 
-    assert list(found.evidence.sent.marks) == [1]
+    assert list(planned.evidence.sent.marks) == [1]
 
 
 def test_an_agent_whose_helper_speaks_in_its_conversation_is_marked_all_the_same():

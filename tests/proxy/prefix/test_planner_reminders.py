@@ -52,8 +52,8 @@ def plain(turns: int, name: str = "one") -> bytes:
 def body_without_old_results(turns: int, name: str = "one") -> bytes:
     """A call that shows what the latest two steps found; earlier finds are left out."""
     messages = work(turns, name)
-    for at in range(4, len(messages) - 4, 2):
-        messages[at] = chat_message("user", "Found before.")
+    for start in range(4, len(messages) - 4, 2):
+        messages[start] = chat_message("user", "Found before.")
     return body(*messages)
 
 
@@ -82,19 +82,19 @@ def marked_role(found: Planned) -> str:
 
 @pytest.mark.parametrize("call", [body_with_reminder, apart])
 def test_the_mark_stands_before_a_reminder_that_moves_with_the_last_message(call):
-    found = plan_turns(PlanningProcess(TARGETS[ANTHROPIC]), call)
+    planned_turns = plan_turns(PlanningProcess(TARGETS[ANTHROPIC]), call)
 
-    assert {behind(each) for each in found[3:]} == {1}
-    assert {unread_tokens(each) for each in found[3:]} == {0}
+    assert {behind(turn) for turn in planned_turns[3:]} == {1}
+    assert {unread_tokens(turn) for turn in planned_turns[3:]} == {0}
 
 
 def test_mark_stands_before_a_reminder_that_is_left_out_later():
     process = PlanningProcess(TARGETS[ANTHROPIC])
     for name in ("one", "two"):
-        found = plan_turns(process, body_without_old_results, name, turns=12)
+        planned_turns = plan_turns(process, body_without_old_results, name, turns=12)
 
-    assert {behind(each) for each in found[9:]} == {3}
-    assert {unread_tokens(each) for each in found[9:]} == {0}
+    assert {behind(turn) for turn in planned_turns[9:]} == {3}
+    assert {unread_tokens(turn) for turn in planned_turns[9:]} == {0}
 
 
 def test_mark_stands_on_an_answer_only_where_that_takes_one():
@@ -108,10 +108,10 @@ def test_mark_stands_on_an_answer_only_where_that_takes_one():
 def test_the_next_conversation_of_a_feature_is_marked_so_from_its_first_call_on(regime):
     process = PlanningProcess(TARGETS[regime])
     plan_turns(process)
-    found = plan_turns(process, name="two")
+    planned_turns = plan_turns(process, name="two")
 
-    assert all(behind(each) > 0 for each in found)
-    assert len(found[-1].plan.policies) == 1
+    assert all(behind(turn) > 0 for turn in planned_turns)
+    assert len(planned_turns[-1].plan.policies) == 1
 
 
 def test_openais_own_choice_stays_and_what_is_repeated_is_read_by_its_mark():
@@ -140,6 +140,6 @@ def test_any_process_sends_the_same_text(regime):
     for name in ("one", "two"):
         for turn in range(6):
             call = planning_request(body_with_reminder(turn, name))
-            found = both[turn % 2].plan_and_settle(call)
+            planned = both[turn % 2].plan_and_settle(call)
 
-            assert without_marks(third.plan(call).body) == without_marks(found.body)
+            assert without_marks(third.plan(call).body) == without_marks(planned.body)

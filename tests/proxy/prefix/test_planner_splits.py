@@ -96,7 +96,9 @@ def test_second_session_reads_the_longest_instructions_before_text_of_its_own(ta
     assert slots == [PromptSlot.STABLE, PromptSlot.SEMI_STABLE, PromptSlot.VARIABLE]
     assert second.evidence.expected.known * 4 >= len(RULES) * 0.9
     assert [
-        words for at in range(len(second.prompt.messages)) for words in texts(second.prompt, at)
+        words
+        for index in range(len(second.prompt.messages))
+        for words in texts(second.prompt, index)
     ] == [RULES, "You are talking to customer 2.", "Hi."]
 
 
@@ -201,12 +203,13 @@ def test_growing_message_is_parted_where_the_call_before_ended():
 
 def test_growing_message_is_parted_before_its_closing_words():
     said = [
-        f"{RULES}\n" + "".join(f"step {at}: done\n" for at in range(count)) for count in range(4)
+        f"{RULES}\n" + "".join(f"step {index}: done\n" for index in range(count))
+        for count in range(4)
     ]
     pieces = pieces_of([text + CLOSING for text in said])
 
-    assert ["".join(each[:-1]) for each in pieces[1:]] == said[1:]
-    assert all(each[-1] == CLOSING for each in pieces[1:])
+    assert ["".join(piece[:-1]) for piece in pieces[1:]] == said[1:]
+    assert all(piece[-1] == CLOSING for piece in pieces[1:])
     assert all(now[: len(before) - 1] == before[:-1] for before, now in pairwise(pieces[1:]))
 
 
@@ -214,7 +217,8 @@ def test_growing_message_is_parted_before_its_closing_words():
 def test_growing_message_is_read_from_the_marks_of_the_call_before(closing: str):
     process = PlanningProcess(OPENAI)
     said = [
-        RULES + "".join(f"\nstep {at}: {TAIL[:900]}" for at in range(count)) for count in range(6)
+        RULES + "".join(f"\nstep {index}: {TAIL[:900]}" for index in range(count))
+        for count in range(6)
     ]
     calls = [plan(process, chat_message("user", text + closing)) for text in said]
     sent = calls[-1].evidence.sent
@@ -320,7 +324,7 @@ def test_blocks_join_to_the_text_and_each_call_extends_the_one_before(
         raw = body(chat_message("user", step)).replace(b":", colon, 1)
         pieces.append(texts(process.plan_and_settle(planning_request(raw)).prompt))
 
-    assert ["".join(each) for each in pieces] == steps
+    assert ["".join(piece) for piece in pieces] == steps
     assert all(now[:-1] == before for before, now in pairwise(pieces))
 
 

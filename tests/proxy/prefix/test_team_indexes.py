@@ -173,7 +173,7 @@ def test_a_plan_of_many_tools_counts_with_its_bytes():
 def test_bodies_that_cannot_be_planned_are_bounded_too():
     planner = Planner(SECRET, share=0.0, max_bytes=MAX_BYTES)
     for number in range(300):
-        messages = [chat_message("user", f"{number} {each}") for each in range(20)]
+        messages = [chat_message("user", f"{number} {index}") for index in range(20)]
         planner.read_call(planning_request(body(*messages)))
 
     assert planner.memory.size_bytes <= MAX_BYTES + SLACK_BYTES

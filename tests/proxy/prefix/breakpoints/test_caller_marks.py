@@ -166,7 +166,7 @@ def test_marks_that_share_a_block_take_room_of_their_own() -> None:
 def test_parts_of_a_user_message_are_marked_only_before_a_mark_as_long_lived(
     marks: dict[int, str], splits: dict[int, str]
 ) -> None:
-    two_rules = [PromptBlock("system", PromptSlot.STABLE, 0, at, 500, b"") for at in range(2)]
-    parts = [PromptBlock("user", PromptSlot.VARIABLE, 1, at, 500, b"") for at in range(3)]
+    two_rules = [PromptBlock("system", PromptSlot.STABLE, 0, index, 500, b"") for index in range(2)]
+    parts = [PromptBlock("user", PromptSlot.VARIABLE, 1, index, 500, b"") for index in range(3)]
 
     assert free_splits([*two_rules, *parts], ANTHROPIC, marks) == splits

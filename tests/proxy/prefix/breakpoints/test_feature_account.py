@@ -18,11 +18,11 @@ NOTHING = (0.0,) * MAX_PLACES
 
 def account(stake: float = 1e9, calls: int = 0, balance: float = 0.0) -> FeatureAccount:
     """An account of so many calls, which brought this balance together."""
-    found = FeatureAccount(stake=stake)
+    mark_account = FeatureAccount(stake=stake)
     for _ in range(calls):
-        found.of(FAMILY).record_call(CALL, 0.0)
-    found.of(FAMILY).net = found.of(FAMILY).balance = balance
-    return found
+        mark_account.of(FAMILY).record_call(CALL, 0.0)
+    mark_account.of(FAMILY).net = mark_account.of(FAMILY).balance = balance
+    return mark_account
 
 
 def allows(
@@ -134,60 +134,60 @@ def test_without_a_stake_nothing_is_paid_in_advance():
 
 
 def test_calls_under_way_count_as_lost_until_they_ended():
-    found = account()
-    found.reserve_stake(1, SURCHARGE, 0.0)
+    feature_account = account()
+    feature_account.reserve_stake(1, SURCHARGE, 0.0)
 
-    assert found.exposure() == SURCHARGE
-    assert not allows(found)
-    found.release_stake(1)
-    assert allows(found)
+    assert feature_account.exposure() == SURCHARGE
+    assert not allows(feature_account)
+    feature_account.release_stake(1)
+    assert allows(feature_account)
 
 
 def test_a_call_that_never_ended_is_released_after_an_hour():
-    found = account()
-    found.reserve_stake(1, SURCHARGE, 0.0)
-    found.reserve_stake(2, 1.0, 3_601.0)
+    feature_account = account()
+    feature_account.reserve_stake(1, SURCHARGE, 0.0)
+    feature_account.reserve_stake(2, 1.0, 3_601.0)
 
-    assert list(found.stakes) == [2]
+    assert list(feature_account.stakes) == [2]
 
 
 def test_a_loss_counts_half_after_a_day():
-    found = account(calls=1, balance=-20.0)
-    found.forget_losses(1_000.0)
-    found.forget_losses(1_000.0 + DAY_S)
+    feature_account = account(calls=1, balance=-20.0)
+    feature_account.forget_losses(1_000.0)
+    feature_account.forget_losses(1_000.0 + DAY_S)
 
-    assert found.balance == -10.0
+    assert feature_account.balance == -10.0
 
 
 @pytest.mark.parametrize("ahead", [1_800.0, 3_600.0, 365 * DAY_S])
 def test_a_clock_that_runs_ahead_and_is_set_back_forgets_half_of_a_loss_and_goes_on(ahead: float):
-    found = account(calls=1, balance=-20.0)
+    feature_account = account(calls=1, balance=-20.0)
     for now in (1_000.0, 1_000.0 + ahead, 1_010.0):
-        found.forget_losses(now)
-    after = found.balance
-    found.forget_losses(1_000.0 + 1.1 * DAY_S)
+        feature_account.forget_losses(now)
+    after = feature_account.balance
+    feature_account.forget_losses(1_000.0 + 1.1 * DAY_S)
 
     assert after <= -10.0
-    assert found.balance == pytest.approx(after / 2, rel=0.07)
+    assert feature_account.balance == pytest.approx(after / 2, rel=0.07)
 
 
 def test_calls_that_end_out_of_order_forget_no_more_than_the_time_that_passed():
-    found = account(calls=1, balance=-20.0)
+    feature_account = account(calls=1, balance=-20.0)
     for second in range(3_000):
-        found.forget_losses(10_000.0 + second)
-        found.forget_losses(10_000.0 + second - 1_800.0)
+        feature_account.forget_losses(10_000.0 + second)
+        feature_account.forget_losses(10_000.0 + second - 1_800.0)
 
-    assert found.balance < -19.5
+    assert feature_account.balance < -19.5
 
 
 def test_models_of_a_feature_have_one_stake_together():
-    found = account(stake=10.0, calls=10_000)
-    found.of("claude-opus").count_saved(-9.0)
+    feature_account = account(stake=10.0, calls=10_000)
+    feature_account.of("claude-opus").count_saved(-9.0)
 
-    assert found.balance == -9.0
-    assert not allows(found, stake=2.0, earned=1e9)
-    found.of("claude-haiku").count_saved(5.0)
-    assert allows(found, stake=2.0, earned=1e9)
+    assert feature_account.balance == -9.0
+    assert not allows(feature_account, stake=2.0, earned=1e9)
+    feature_account.of("claude-haiku").count_saved(5.0)
+    assert allows(feature_account, stake=2.0, earned=1e9)
 
 
 #: A call as a part of the dearest: its size, if its marks are read, the ratio of what the places
@@ -229,37 +229,41 @@ def test_a_feature_never_loses_more_than_its_stake_or_one_surcharge_however_many
 def test_each_stake_is_within_what_all_calls_so_far_may_lose(
     calls: list[tuple[float, bool, float, int]],
 ):
-    found = FeatureAccount(stake=1e9)
+    mark_account = FeatureAccount(stake=1e9)
     for size, is_read, earned, _ in calls:
         risk = SURCHARGE * size
-        is_sent = found.allows_stake(StakedCall(risk, earned * risk, CALL * size, MAX_PLACES))
+        is_sent = mark_account.allows_stake(
+            StakedCall(risk, earned * risk, CALL * size, MAX_PLACES)
+        )
         won = (2 * risk if is_read else -risk) if is_sent else 0.0
-        found.of(FAMILY).record_call(CALL * size, won)
+        mark_account.of(FAMILY).record_call(CALL * size, won)
         if is_sent:
             part = 0.52 if earned >= 3.0 else 0.3
-            books = found.of(FAMILY)
+            books = mark_account.of(FAMILY)
             share = 0.0004 * books.total if earned >= 3.0 else 0.0
-            assert found.balance >= -max(part * books.total / books.calls, share) - TOLERANCE
+            assert mark_account.balance >= -max(part * books.total / books.calls, share) - TOLERANCE
 
 
 @given(st.lists(st.booleans(), max_size=60), st.floats(0.0, 10.0))
 def test_a_thousand_calls_cost_at_most_a_two_thousandth_more(reads: list[bool], earned: float):
-    found = FeatureAccount(stake=1e9)
+    mark_account = FeatureAccount(stake=1e9)
     for is_read in [*reads, *[False] * (1_000 - len(reads))]:
-        is_sent = found.allows_stake(StakedCall(SURCHARGE, earned * SURCHARGE, CALL, MAX_PLACES))
+        is_sent = mark_account.allows_stake(
+            StakedCall(SURCHARGE, earned * SURCHARGE, CALL, MAX_PLACES)
+        )
         won = (2 * SURCHARGE if is_read else -SURCHARGE) if is_sent else 0.0
-        found.of(FAMILY).record_call(CALL, won)
+        mark_account.of(FAMILY).record_call(CALL, won)
 
-    assert 1_000 * CALL - found.balance <= 1_000 * CALL * 1.0005
+    assert 1_000 * CALL - mark_account.balance <= 1_000 * CALL * 1.0005
 
 
 def test_a_feature_tells_its_bytes_with_unread_writes_and_stakes():
-    found = account()
-    found.measure()
-    before = found.size_bytes
-    for at in range(32):
-        write(found.of(FAMILY), str(at).encode(), 0, 0.0, 1.0)
-        found.reserve_stake(at, 1.0, 0.0)
+    feature_account = account()
+    feature_account.measure()
+    before = feature_account.size_bytes
+    for index in range(32):
+        write(feature_account.of(FAMILY), str(index).encode(), 0, 0.0, 1.0)
+        feature_account.reserve_stake(index, 1.0, 0.0)
 
-    assert found.measure() > 32 * 500
-    assert found.size_bytes > before
+    assert feature_account.measure() > 32 * 500
+    assert feature_account.size_bytes > before

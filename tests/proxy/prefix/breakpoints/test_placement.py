@@ -19,8 +19,8 @@ SLOTS = {"t": PromptSlot.STABLE, "s": PromptSlot.STABLE, "m": PromptSlot.SEMI_ST
 
 def blocks_of(drawn: str, size: int = 500) -> list[PromptBlock]:
     found = []
-    for at, letter in enumerate(drawn):
-        message = -1 if letter == "t" else at - drawn.count("t")
+    for index, letter in enumerate(drawn):
+        message = -1 if letter == "t" else index - drawn.count("t")
         slot = SLOTS.get(letter, PromptSlot.VARIABLE)
         found.append(PromptBlock(ROLES[letter], slot, message, -1, size, b""))
     return found
@@ -36,7 +36,7 @@ def stand(
     spoken: int = 0,
 ) -> MarkPlacement:
     blocks = blocks_of(drawn)
-    ends = [each * (at + 1) for at in range(len(blocks))]
+    ends = [each * (index + 1) for index in range(len(blocks))]
     return place_marks(policy, blocks, ends, regime, given or {}, PromptEnd(tail, spoken))
 
 
@@ -189,18 +189,18 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize(("drawn", "fields", "marks", "notes"), CASES.values(), ids=CASES)
 def test_marks_stand_where_they_pay_and_fit(drawn, fields, marks, notes):
-    found = stand(drawn, **fields)
+    placement = stand(drawn, **fields)
 
-    assert places(found) == list(marks.items())
-    assert len(found.notes) == len(notes)
-    assert all(map(str.startswith, found.notes, notes))
+    assert places(placement) == list(marks.items())
+    assert len(placement.notes) == len(notes)
+    assert all(map(str.startswith, placement.notes, notes))
 
 
 def test_a_text_without_words_is_not_marked():
     blocks = [*blocks_of("s"), *blocks_of("s", size=2), *blocks_of("u")]
-    found = place_marks(STABLE, blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
+    placement = place_marks(STABLE, blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
 
-    assert places(found) == [(0, "5m")]
+    assert places(placement) == [(0, "5m")]
 
 
 TTL = st.sampled_from(["", "5m", "1h"])
@@ -237,16 +237,16 @@ def prompts(draw: st.DrawFn) -> PlacementInput:
 def test_marks_are_never_too_many_too_early_or_out_of_order(prompt):
     own, each = prompt.own, prompt.each
 
-    found = stand(prompt.drawn, prompt.policy, ANTHROPIC, own, prompt.tail, each)
+    placement = stand(prompt.drawn, prompt.policy, ANTHROPIC, own, prompt.tail, each)
 
-    spans = [ANTHROPIC.lifetimes[ttl] for ttl in found.marks.values()]
-    blocks = list(found.marks)
-    assert len(found.marks) + len(own) <= max(4, len(own))
+    spans = [ANTHROPIC.lifetimes[ttl] for ttl in placement.marks.values()]
+    blocks = list(placement.marks)
+    assert len(placement.marks) + len(own) <= max(4, len(own))
     assert blocks == sorted(set(blocks))
     assert spans == sorted(spans, reverse=True)
     assert all((at + 1) * each * 1.4 >= 1_024 and at not in own for at in blocks)
     assert all(prompt.drawn[at] != "a" for at in blocks)
-    assert all(in_order(at, ANTHROPIC.lifetimes[ttl], own) for at, ttl in found.marks.items())
+    assert all(in_order(at, ANTHROPIC.lifetimes[ttl], own) for at, ttl in placement.marks.items())
 
 
 def in_order(block: int, lives: float, own: dict[int, str]) -> bool:

@@ -87,11 +87,11 @@ def test_tools_and_caches_beyond_their_bounds_are_left_out():
 
 @pytest.mark.parametrize("layout", [3, 1, 0])
 def test_layout_that_replaced_another_goes_before_it_in_every_process(layout):
-    kept = Plan(layout=2, tools=("t1",))
-    renewed = kept.with_layout(layout)
+    stored_plan = Plan(layout=2, tools=("t1",))
+    renewed = stored_plan.with_layout(layout)
 
     assert (renewed.layout, renewed.replaced) == (layout, 1)
-    assert merge_plans(kept, renewed) == merge_plans(renewed, kept) == renewed
+    assert merge_plans(stored_plan, renewed) == merge_plans(renewed, stored_plan) == renewed
 
 
 def test_of_two_layouts_that_replaced_one_at_once_the_first_holds():
@@ -101,9 +101,9 @@ def test_of_two_layouts_that_replaced_one_at_once_the_first_holds():
 
 
 def test_layout_that_replaced_none_does_not_go_before_another():
-    kept = Plan(layout=2)
+    stored_plan = Plan(layout=2)
 
-    assert merge_plans(kept, Plan(layout=3)) == kept
+    assert merge_plans(stored_plan, Plan(layout=3)) == stored_plan
 
 
 def test_of_two_plans_the_first_continuation_holds():

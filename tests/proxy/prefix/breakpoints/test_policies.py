@@ -19,9 +19,15 @@ def marks(
     regime: Regime, *, back: int = 0, explicit: bool = False, ends_early: bool = False
 ) -> tuple[tuple[str, str, str, str], int, bool]:
     """The lifetimes that are asked for, the blocks left out, and if OpenAI's choice is off."""
-    found = fixed_marks(regime, KEY, left_out=back, explicit=explicit, ends_early=ends_early)
-    assert found.key == "k"
-    return (found.tools, found.stable, found.semi, found.history), found.back, found.explicit
+    marked_blocks = fixed_marks(
+        regime, KEY, left_out=back, explicit=explicit, ends_early=ends_early
+    )
+    assert marked_blocks.key == "k"
+    return (
+        (marked_blocks.tools, marked_blocks.stable, marked_blocks.semi, marked_blocks.history),
+        marked_blocks.back,
+        marked_blocks.explicit,
+    )
 
 
 def test_every_place_is_marked_for_the_shortest_lifetime():
@@ -49,16 +55,19 @@ def test_free_writes_need_no_marks():
 
 
 def test_fewer_places_are_marked_from_the_end_on():
-    found = fixed_marks(ANTHROPIC, KEY, left_out=0, explicit=False)
+    marked_blocks = fixed_marks(ANTHROPIC, KEY, left_out=0, explicit=False)
 
-    assert (marks_up_to(found, 4), marks_up_to(found, 3).history) == (found, "")
-    assert marks_up_to(found, 1) == BreakpointPolicy(key="k", tools="5m")
+    assert (marks_up_to(marked_blocks, 4), marks_up_to(marked_blocks, 3).history) == (
+        marked_blocks,
+        "",
+    )
+    assert marks_up_to(marked_blocks, 1) == BreakpointPolicy(key="k", tools="5m")
 
 
 def test_the_shortest_prefix_is_marked_alone():
-    found = fixed_marks(ANTHROPIC, KEY, left_out=0, explicit=False)
+    marked_blocks = fixed_marks(ANTHROPIC, KEY, left_out=0, explicit=False)
 
-    assert shortest_mark(found) == BreakpointPolicy(key="k", first="5m")
+    assert shortest_mark(marked_blocks) == BreakpointPolicy(key="k", first="5m")
 
 
 def test_keys_route_or_are_left_out_as_the_cache_wants():

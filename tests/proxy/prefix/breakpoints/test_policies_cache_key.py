@@ -44,10 +44,12 @@ WHOLE = prompt(temperature=0)
     ],
 )
 def test_a_key_goes_where_the_cache_looks_for_it(regime: str, provider: str, *, is_said: bool):
-    found = add_cache_key(WHOLE, BreakpointPolicy(key="k"), Regime(name=regime, provider=provider))
+    with_key = add_cache_key(
+        WHOLE, BreakpointPolicy(key="k"), Regime(name=regime, provider=provider)
+    )
 
-    assert found.fields == {**WHOLE.fields, **({"prompt_cache_key": b'"k"'} if is_said else {})}
-    assert_nothing_lost(WHOLE.render(), found.render())
+    assert with_key.fields == {**WHOLE.fields, **({"prompt_cache_key": b'"k"'} if is_said else {})}
+    assert_nothing_lost(WHOLE.render(), with_key.render())
 
 
 def test_a_key_may_go_in_a_header():
@@ -82,15 +84,17 @@ def test_the_callers_own_key_and_mode_stay():
 
 
 def test_a_null_cache_key_from_the_caller_counts_as_none():
-    found = add_cache_key(prompt(prompt_cache_key=None), BreakpointPolicy(key="k"), MISTRAL)
+    with_key = add_cache_key(prompt(prompt_cache_key=None), BreakpointPolicy(key="k"), MISTRAL)
 
-    assert found.fields["prompt_cache_key"] == b'"k"'
+    assert with_key.fields["prompt_cache_key"] == b'"k"'
 
 
 def test_xai_looks_for_a_responses_key_in_the_body():
-    said = parse_prompt(orjson.dumps({"model": "m", "input": "Hi"}))
+    parsed = parse_prompt(orjson.dumps({"model": "m", "input": "Hi"}))
 
-    assert add_cache_key(said, BreakpointPolicy(key="k"), GROK).fields["prompt_cache_key"] == b'"k"'
+    assert (
+        add_cache_key(parsed, BreakpointPolicy(key="k"), GROK).fields["prompt_cache_key"] == b'"k"'
+    )
 
 
 @pytest.mark.parametrize(

@@ -200,15 +200,15 @@ def test_a_prefix_idle_beyond_its_lifetime_is_expired(regime, marks, idle_s, liv
 
 
 def test_a_prompt_without_predecessor_is_first_seen():
-    found = CallHistory().explain(call(VLLM, *ALONE))
+    miss = CallHistory().explain(call(VLLM, *ALONE))
 
-    assert summary(found) == (
+    assert summary(miss) == (
         MissReason.FIRST_SEEN,
         "nothing that begins like it was sent before",
         ReasonConfidence.CERTAIN,
     )
-    assert found is not None
-    assert (found.tokens, found.nanos) == (0, 0)
+    assert miss is not None
+    assert (miss.tokens, miss.nanos) == (0, 0)
 
 
 def test_a_changed_line_is_a_divergence():
@@ -217,15 +217,15 @@ def test_a_changed_line_is_a_divergence():
     )
     later = call(VLLM, ("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
 
-    found = history.explain(later)
+    miss = history.explain(later)
 
-    assert summary(found) == (
+    assert summary(miss) == (
         MissReason.DIVERGED,
         "system line 1 changed",
         ReasonConfidence.CERTAIN,
     )
-    assert found is not None
-    assert found.tokens > 0.9 * later.estimate
+    assert miss is not None
+    assert miss.tokens > 0.9 * later.estimate
 
 
 def test_a_divergence_quotes_words_only_where_they_may_be_shown():
@@ -235,9 +235,9 @@ def test_a_divergence_quotes_words_only_where_they_may_be_shown():
     messages = (("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
     prompt, _ = body(*messages)
 
-    found = history.explain(call(VLLM, *messages), shown=prompt)
+    miss = history.explain(call(VLLM, *messages), shown=prompt)
 
-    assert summary(found)[1] == "system line 1: `Time: 12:01` changed"
+    assert summary(miss)[1] == "system line 1: `Time: 12:01` changed"
     assert "12:01" not in summary(history.explain(call(VLLM, *messages)))[1]
 
 
@@ -247,10 +247,10 @@ def test_a_changed_message_parameter_is_the_reason_only_where_messages_come_next
     late = {"tool_choice": b"x"}
     history = CallHistory().record(call(ANTHROPIC, *long, marks=marks))
 
-    found = history.explain(call(ANTHROPIC, *long, marks=marks, late=late), read=4_000)
-    assert summary(found)[:2] == (MissReason.PARAMETER_CHANGED, "tool_choice changed")
-    found = history.explain(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
-    assert summary(found)[:2] == (MissReason.DIVERGED, "system line 1 added")
+    miss = history.explain(call(ANTHROPIC, *long, marks=marks, late=late), read=4_000)
+    assert summary(miss)[:2] == (MissReason.PARAMETER_CHANGED, "tool_choice changed")
+    miss = history.explain(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
+    assert summary(miss)[:2] == (MissReason.DIVERGED, "system line 1 added")
 
 
 @pytest.mark.parametrize(
@@ -264,10 +264,10 @@ def test_a_changed_message_parameter_is_the_reason_only_where_messages_come_next
 def test_a_fallback_of_the_gateway_is_no_change_of_the_caller(changes: Any, detail: str):
     asked: dict[str, Any] = {"asked_model": b'"m"'}
     first = call(OPENAI, *ALONE, early={"model": b"a"}, **asked)
-    found = CallHistory().record(first).explain(call(OPENAI, *ON, **changes, **asked))
+    miss = CallHistory().record(first).explain(call(OPENAI, *ON, **changes, **asked))
 
-    assert summary(found)[0] is MissReason.REROUTED
-    assert detail in summary(found)[1]
+    assert summary(miss)[0] is MissReason.REROUTED
+    assert detail in summary(miss)[1]
 
 
 @pytest.mark.parametrize("kept", [(("system", "a"),), ()])
@@ -324,9 +324,9 @@ def test_small_steps_of_an_estimate_do_not_look_like_an_expiry():
     history = CallHistory().record(users(INTERVAL, ("a", 12_000)))
     evidence = history.evidence(users(INTERVAL, ("a", 12_000)), 3)
 
-    found = explain_miss(evidence, Usage(input=10_800))
+    miss = explain_miss(evidence, Usage(input=10_800))
 
-    assert summary(found)[0] is MissReason.PROVIDER_SIDE
+    assert summary(miss)[0] is MissReason.PROVIDER_SIDE
 
 
 def test_evidence_can_be_kept_until_the_answer_ends():

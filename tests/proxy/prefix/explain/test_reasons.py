@@ -198,6 +198,6 @@ def test_no_answer_makes_reading_diagnostics_fail(raw):
 
 
 def test_generated_text_is_not_read_as_diagnostics():
-    said = msgspec.json.encode({"content": [{"text": answer("tools_changed").decode()}]})
+    encoded = msgspec.json.encode({"content": [{"text": answer("tools_changed").decode()}]})
 
-    assert provider_reason(said) is None
+    assert provider_reason(encoded) is None

@@ -41,8 +41,8 @@ def native(system: Any) -> Prompt:
 
 
 def system_and_semi_stable(system: Any) -> tuple[list[dict[str, Any]], tuple[int, int] | None]:
-    found = part_instructions(native(system))
-    return orjson.loads(found.render())["system"], found.semi
+    parts = part_instructions(native(system))
+    return orjson.loads(parts.render())["system"], parts.semi
 
 
 def test_the_stable_text_of_claude_code_comes_first_and_its_line_behind_it():

@@ -54,9 +54,9 @@ def test_slots_declared_by_tags_are_read():
 
 @pytest.mark.parametrize("name", ["semi", "semi-stable"])
 def test_the_semi_stable_tag_has_two_names(name):
-    told = slots_in_text(("developer", f"<tg:{name}>Ines</tg:{name}>"))
+    slots = slots_in_text(("developer", f"<tg:{name}>Ines</tg:{name}>"))
 
-    assert told.moves == {(0, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines"),)}
+    assert slots.moves == {(0, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines"),)}
 
 
 def test_tags_are_removed_from_the_prompt_that_is_sent():
@@ -85,10 +85,10 @@ def test_a_users_words_move_within_their_message_only():
 
 @pytest.mark.parametrize("role", ["assistant", "tool", "function"])
 def test_answers_and_what_tools_return_are_never_touched(role):
-    told = slots_in_text(("user", "go"), (role, "<tg:stable>x</tg:stable>"))
+    slots = slots_in_text(("user", "go"), (role, "<tg:stable>x</tg:stable>"))
 
-    assert told.moves == {}
-    assert told.notes == ()
+    assert slots.moves == {}
+    assert slots.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_answers_and_what_tools_return_are_never_touched(role):
     ],
 )
 def test_unmatched_tags_stay_as_text(said, why):
-    told = slots_in_text(("system", said))
+    slots = slots_in_text(("system", said))
 
-    assert told.moves == {}
-    assert told.notes == ((f"tags of message 0 stay as text: {why}",) if why else ())
+    assert slots.moves == {}
+    assert slots.notes == ((f"tags of message 0 stay as text: {why}",) if why else ())
 
 
 def test_tags_are_read_where_json_escapes_them():
@@ -167,14 +167,14 @@ def slots_beside(header, *messages, **fields):
 
 
 def test_the_slots_header_names_messages_by_number():
-    told = slots_beside("0=stable, 1=semi-stable,2=variable")
+    slots = slots_beside("0=stable, 1=semi-stable,2=variable")
 
-    assert told.moves == {
+    assert slots.moves == {
         (0, 0): (TextPiece(PromptSlot.STABLE, "Be kind."),),
         (1, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines likes short answers."),),
         (2, 0): (TextPiece(PromptSlot.VARIABLE, "It is noon."),),
     }
-    assert told.notes == ()
+    assert slots.notes == ()
 
 
 def test_named_variable_text_comes_last_and_semi_stable_text_ends_the_instructions():
@@ -195,9 +195,9 @@ def test_named_variable_text_comes_last_and_semi_stable_text_ends_the_instructio
 def test_a_part_of_a_message_is_named_by_its_number_within_it():
     texts = [{"type": "text", "text": word} for word in ("Tuesday", "Be kind.")]
 
-    told = slots_beside("0.0=variable", ("system", texts), ("user", "Hello"))
+    slots = slots_beside("0.0=variable", ("system", texts), ("user", "Hello"))
 
-    assert told.moves == {(0, 0): (TextPiece(PromptSlot.VARIABLE, "Tuesday"),)}
+    assert slots.moves == {(0, 0): (TextPiece(PromptSlot.VARIABLE, "Tuesday"),)}
 
 
 def test_slots_in_metadata_count_where_no_header_declares_any():
@@ -241,18 +241,18 @@ def test_naming_everything_stable_changes_nothing():
     ],
 )
 def test_a_slot_for_no_text_is_skipped_with_a_note(header, why):
-    told = slots_beside(header + ",2=variable")
+    slots = slots_beside(header + ",2=variable")
 
-    assert list(told.moves) == [(2, 0)]
-    assert why in told.notes[0]
+    assert list(slots.moves) == [(2, 0)]
+    assert why in slots.notes[0]
 
 
 def test_of_too_many_named_slots_the_first_are_read():
-    told = slots_beside(",".join(["0=stable"] * (MAX_NAMES + 5_000)))
+    slots = slots_beside(",".join(["0=stable"] * (MAX_NAMES + 5_000)))
 
-    assert "too many" in told.notes[0]
-    assert len(told.notes) == 1
-    assert len(told.notes[0]) < 200
+    assert "too many" in slots.notes[0]
+    assert len(slots.notes) == 1
+    assert len(slots.notes[0]) < 200
 
 
 @given(

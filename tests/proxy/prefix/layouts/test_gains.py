@@ -43,13 +43,11 @@ def gains(
 
 
 def test_text_that_changes_per_call_lets_nothing_behind_it_be_read():
-    found = gains(DOCUMENT)
+    gain = gains(DOCUMENT)
 
-    assert found.saved_tokens([STABLE]) == 0
+    assert gain.saved_tokens([STABLE]) == 0
     # In later calls 3,000 tokens of rules and 1,500 of the conversation, in first ones the rules.
-    assert found.saved_tokens([VARIABLE]) == pytest.approx(
-        0.9 * (0.9 * 4_500 + 0.1 * 3_000), abs=40
-    )
+    assert gain.saved_tokens([VARIABLE]) == pytest.approx(0.9 * (0.9 * 4_500 + 0.1 * 3_000), abs=40)
 
 
 @pytest.mark.parametrize(("rate", "slot"), [(1.0, VARIABLE), (0.5, VARIABLE), (0.0, STABLE)])
@@ -102,14 +100,17 @@ def test_words_of_a_move_count_where_nothing_is_read():
 
 
 def test_text_of_few_values_is_read_already():
-    values = tuple((at % 2, at % 2) for at in range(CONVERSATIONS))
-    found = gains(VaryingText(size=40, behind=12_000, values=values))
+    values = tuple((index % 2, index % 2) for index in range(CONVERSATIONS))
+    gain = gains(VaryingText(size=40, behind=12_000, values=values))
 
-    assert found.saved_tokens([STABLE]) > 0.5 * found.saved_tokens([VARIABLE])
+    assert gain.saved_tokens([STABLE]) > 0.5 * gain.saved_tokens([VARIABLE])
 
 
 def test_texts_of_few_values_each_are_not_read_where_all_of_them_together_are_others():
-    row, column = (tuple((at % 5,) for at in range(20)), tuple((at // 5,) for at in range(20)))
+    row, column = (
+        tuple((index % 5,) for index in range(20)),
+        tuple((index // 5,) for index in range(20)),
+    )
     one, other = (VaryingText(size=40, behind=12_000, values=values) for values in (row, column))
 
     assert gains(one, first=1.0).saved_tokens([STABLE]) > 1_000

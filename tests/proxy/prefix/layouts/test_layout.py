@@ -36,7 +36,7 @@ ONE, TWO = anchor("Line one"), anchor("Line two")
 
 
 def prompt(*texts):
-    messages = [{"role": "system", "content": said} for said in texts]
+    messages = [{"role": "system", "content": text} for text in texts]
     return parse_prompt(
         orjson.dumps({"messages": [*messages, {"role": "user", "content": "Line one"}]})
     )
@@ -47,11 +47,11 @@ def words(*texts, passed=None):
 
 
 def test_a_hole_lies_between_its_anchors():
-    found = words("Line one\nx\n Line two \n")
+    lines = words("Line one\nx\n Line two \n")
 
-    assert found.find_hole(ONE, TWO) == Hole(1, 2)
-    assert found.find_hole(None, ONE) == Hole(0, 0)
-    assert found.find_hole(TWO, None) == Hole(3, 3)
+    assert lines.find_hole(ONE, TWO) == Hole(1, 2)
+    assert lines.find_hole(None, ONE) == Hole(0, 0)
+    assert lines.find_hole(TWO, None) == Hole(3, 3)
 
 
 def test_a_hole_with_missing_or_ambiguous_anchors_is_not_found():
@@ -82,15 +82,15 @@ def test_a_unit_of_the_same_length_is_no_anchor():
 
 
 def test_blank_units_go_with_the_words_before_them():
-    found = words("\nfirst\n\n\nsecond\n \n")
+    lines = words("\nfirst\n\n\nsecond\n \n")
 
-    assert found.worded_units(Hole(0, 6)) == [(0, 4), (4, 6)]
-    assert found.worded_units(Hole(2, 4)) == []
+    assert lines.worded_units(Hole(0, 6)) == [(0, 4), (4, 6)]
+    assert lines.worded_units(Hole(2, 4)) == []
 
 
 def test_runs_cut_texts_into_pieces():
-    found = words("Line one\nx\ny\n", "z\n", "Line two")
-    pieces = found.split_texts([TextRun(1, 4, PromptSlot.VARIABLE, "it")])
+    lines = words("Line one\nx\ny\n", "z\n", "Line two")
+    pieces = lines.split_texts([TextRun(1, 4, PromptSlot.VARIABLE, "it")])
 
     assert pieces == {
         (0, 0): (
@@ -107,9 +107,9 @@ def test_runs_cut_texts_into_pieces():
 
 
 def test_an_empty_hole_is_behind_the_unit_before_it():
-    found = words("Line one\n", "Line two\n")
-    first = found.split_texts([TextRun(0, 0, PromptSlot.VARIABLE, "it")])
-    second = found.split_texts([TextRun(1, 1, PromptSlot.VARIABLE, "it")])
+    lines = words("Line one\n", "Line two\n")
+    first = lines.split_texts([TextRun(0, 0, PromptSlot.VARIABLE, "it")])
+    second = lines.split_texts([TextRun(1, 1, PromptSlot.VARIABLE, "it")])
 
     assert first[0, 0][2] == TextPiece(PromptSlot.STABLE, "Line one\n")
     assert second[0, 0][0] == TextPiece(PromptSlot.STABLE, "Line one\n")
@@ -123,9 +123,9 @@ def test_skipped_texts_hold_no_anchors():
 
 
 def test_the_number_of_searched_texts_is_bounded():
-    found = words(*["x"] * MAX_TEXTS, "Line one")
+    lines = words(*["x"] * MAX_TEXTS, "Line one")
 
-    assert found.find_hole(ONE, None) == "the line before it is gone"
+    assert lines.find_hole(ONE, None) == "the line before it is gone"
 
 
 def test_instructions_are_the_texts_before_the_conversation():
@@ -247,9 +247,9 @@ def test_declared_slots_win_over_the_layout():
     prompt = parse_prompt(body(SYSTEM.format("noon", "Ines")))
     declared = {(0, 0): (TextPiece(PromptSlot.STABLE, SYSTEM.format("noon", "Ines")),)}
 
-    told = find_moves(prompt, BOTH, fingerprint, declared)
-    assert told.moves == declared
-    assert len(told.notes) == 2
+    found_moves = find_moves(prompt, BOTH, fingerprint, declared)
+    assert found_moves.moves == declared
+    assert len(found_moves.notes) == 2
     assert find_moves(prompt, Layout(), fingerprint, declared).moves == declared
 
 

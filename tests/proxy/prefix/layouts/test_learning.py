@@ -201,7 +201,9 @@ def test_a_document_moves_only_where_it_seldom_stays_through_a_turn(turns, moves
     saw = FeatureLearner(fingerprint)
     for number in range(8):
         for call in range(6):
-            document = (f"Found {number} {call // turns} line {at} of all" for at in range(100))
+            document = (
+                f"Found {number} {call // turns} line {index} of all" for index in range(100)
+            )
             saw.samples.add_call(
                 template(end=document),
                 fingerprint(b"%d" % number),
@@ -250,7 +252,7 @@ def test_text_that_varies_in_two_places_of_a_single_conversation_is_two_moves():
 
 def test_passages_of_any_number_keep_their_neighbours():
     def texts(number, call):
-        return template(*(f"Passage {call} {at}" for at in range(1 + call % 3)))
+        return template(*(f"Passage {call} {index}" for index in range(1 + call % 3)))
 
     (move,) = learner(texts, conversations=1, calls=20).proposal(TARGET).moves
 
@@ -376,8 +378,8 @@ def test_the_lines_above_recorded_instructions_are_found_and_nothing_is_lost(kin
     for _, bodies in calls[:5]:
         start: tuple[bytes, ...] = ()
         for raw in bodies:
-            told = apply_layout(parse_prompt(raw), layout, fingerprint, late=True)
-            assert told.notes == ()
-            assert told.prompt.messages[: len(start)] == start
-            start = told.prompt.messages[: len(told.prompt.messages) - told.prompt.tail]
-            assert_nothing_lost(orjson.dumps(orjson.loads(raw)), told.prompt.render())
+            arranged = apply_layout(parse_prompt(raw), layout, fingerprint, late=True)
+            assert arranged.notes == ()
+            assert arranged.prompt.messages[: len(start)] == start
+            start = arranged.prompt.messages[: len(arranged.prompt.messages) - arranged.prompt.tail]
+            assert_nothing_lost(orjson.dumps(orjson.loads(raw)), arranged.prompt.render())

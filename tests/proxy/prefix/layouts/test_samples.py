@@ -34,11 +34,11 @@ HOUR = 3600.0
 @pytest.mark.slow
 @given(st.text("ab. \n!?\0\u3002", max_size=600), st.integers(1, 9))
 def test_units_concatenate_to_the_text(said, limit):
-    found = split_units(said, limit)
+    units = split_units(said, limit)
 
-    assert "".join(found) == said
-    assert len(found) <= limit
-    assert all(found)
+    assert "".join(units) == said
+    assert len(units) <= limit
+    assert all(units)
 
 
 def test_lines_are_units():
@@ -66,10 +66,10 @@ def test_a_line_without_end_is_one_unit():
 
 
 def test_text_beyond_the_unit_limit_is_one_unit():
-    found = split_units("a\n" * (MAX_TEXT_UNITS + 9))
+    units = split_units("a\n" * (MAX_TEXT_UNITS + 9))
 
-    assert len(found) == MAX_TEXT_UNITS
-    assert found[-1] == "a\n" * 10
+    assert len(units) == MAX_TEXT_UNITS
+    assert units[-1] == "a\n" * 10
 
 
 @pytest.mark.parametrize("pattern", ["a", "\n", ". ", "ab. \n", "ab cd. " * 40 + "\n", ".'"])
@@ -117,9 +117,9 @@ def words(found):
 
 
 def test_a_call_is_kept_as_its_units():
-    found = samples(shows=True)
-    found.add_call(["Be kind.\n\n", "Now"], b"a", 0.0, first=True)
-    (sample,) = found.conversations
+    learned = samples(shows=True)
+    learned.add_call(["Be kind.\n\n", "Now"], b"a", 0.0, first=True)
+    (sample,) = learned.conversations
     (variant,) = sample.variants.values()
 
     assert [(u.words, u.size, u.weight, u.telling, u.lines) for u in variant] == [
@@ -131,10 +131,10 @@ def test_a_call_is_kept_as_its_units():
 
 
 def test_lengths_behind_instructions_are_counted_by_step():
-    found = samples()
+    learned = samples()
     for number, history in enumerate((9_999, 500, 3_000, 5_000, 1_000_000)):
-        found.add_call(["Be kind."], b"a", 0.0, first=number == 0, history=history)
-    (sample,) = found.conversations
+        learned.add_call(["Be kind."], b"a", 0.0, first=number == 0, history=history)
+    (sample,) = learned.conversations
 
     assert list(sample.lengths.values()) == [
         (1, 500, 500, 0),
@@ -145,25 +145,25 @@ def test_lengths_behind_instructions_are_counted_by_step():
 
 
 def test_the_call_before_one_met_midway_is_taken_to_be_as_long():
-    found = samples()
-    found.add_call(["Be kind."], b"a", 0.0, first=False, history=700)
-    (sample,) = found.conversations
+    learned = samples()
+    learned.add_call(["Be kind."], b"a", 0.0, first=False, history=700)
+    (sample,) = learned.conversations
 
     assert list(sample.lengths.values()) == [(1, 700, 700, 0)]
 
 
 def test_samples_keep_no_words_where_they_may_not_be_shown():
-    found = samples()
-    found.add_call(["Be kind."], b"a", 0.0, first=True)
+    learned = samples()
+    learned.add_call(["Be kind."], b"a", 0.0, first=True)
 
-    assert words(found) == [[[""]]]
+    assert words(learned) == [[[""]]]
 
 
 def test_changes_and_history_are_counted():
-    found = samples()
+    learned = samples()
     for number, said in enumerate(["a", "a", "b"]):
-        found.add_call([said], b"a", 0.0, first=number == 0, history=100)
-    (sample,) = found.conversations
+        learned.add_call([said], b"a", 0.0, first=number == 0, history=100)
+    (sample,) = learned.conversations
 
     assert (sample.calls, sample.later_calls, sample.changes) == (3, 2, 1)
     assert list(sample.lengths.values()) == [(2, 200, 200, 100)]
@@ -171,42 +171,44 @@ def test_changes_and_history_are_counted():
 
 
 def test_first_calls_that_are_alike_are_counted_and_change_nothing():
-    found = samples()
+    learned = samples()
     for said in ("a", "b", "c"):
-        found.add_call([said], b"a", 0.0, first=True)
-    (sample,) = found.conversations
+        learned.add_call([said], b"a", 0.0, first=True)
+    (sample,) = learned.conversations
 
     assert (sample.firsts, sample.later_calls, sample.followed, sample.changes) == (3, 0, 0, 0)
 
 
 def test_conversation_that_parts_goes_on_from_the_call_that_it_shares():
-    found = samples()
-    found.add_call(["a"], b"a", 0.0, first=True, history=300)
-    found.part_conversation(b"b", b"a", 0.0)
-    found.add_call(["b"], b"b", 0.0, first=False, history=900)
-    sample = next(each for each in found.conversations if each.identity == b"b")
+    learned = samples()
+    learned.add_call(["a"], b"a", 0.0, first=True, history=300)
+    learned.part_conversation(b"b", b"a", 0.0)
+    learned.add_call(["b"], b"b", 0.0, first=False, history=900)
+    sample = next(
+        conversation for conversation in learned.conversations if conversation.identity == b"b"
+    )
 
     assert (sample.followed, sample.changes) == (1, 1)
     assert list(sample.lengths.values()) == [(1, 900, 300, 0)]
 
 
 def test_first_call_leaves_with_the_conversation_that_parts():
-    found = samples()
+    learned = samples()
     for _ in range(3):
-        found.add_call(["a"], b"a", 0.0, first=True)
-    found.part_conversation(b"b", b"a", 0.0)
-    found.add_call(["a"], b"b", 0.0, first=False)
-    one, other = found.conversations
+        learned.add_call(["a"], b"a", 0.0, first=True)
+    learned.part_conversation(b"b", b"a", 0.0)
+    learned.add_call(["a"], b"b", 0.0, first=False)
+    one, other = learned.conversations
 
     assert (one.firsts, one.calls) == (2, 2)
     assert (other.firsts, other.calls, other.later_calls) == (1, 2, 1)
 
 
 def test_pauses_are_counted_before_further_calls_alone():
-    found = samples()
+    learned = samples()
     for at, first in ((100.0, True), (130.0, True), (150.0, False), (155.0, False)):
-        found.add_call(["a"], b"a", at, first=first)
-    (sample,) = found.conversations
+        learned.add_call(["a"], b"a", at, first=first)
+    (sample,) = learned.conversations
 
     assert (sample.pauses, sample.latest_at) == (25.0, 155.0)
 
@@ -214,10 +216,10 @@ def test_pauses_are_counted_before_further_calls_alone():
 def test_few_variants_of_a_conversation_are_kept_whatever_their_order():
     kept = set()
     for order in permutations("abcde"):
-        found = samples(shows=True)
+        learned = samples(shows=True)
         for said in order:
-            found.add_call([said], b"a", 0.0, first=False)
-        kept.add(frozenset(found.conversations[0].variants))
+            learned.add_call([said], b"a", 0.0, first=False)
+        kept.add(frozenset(learned.conversations[0].variants))
 
     assert len(kept) == 1
     assert len(kept.pop()) == MAX_VARIANTS
@@ -226,40 +228,40 @@ def test_few_variants_of_a_conversation_are_kept_whatever_their_order():
 def test_few_conversations_are_kept_whatever_their_order():
     kept = []
     for order in (range(99), reversed(range(99))):
-        found = samples()
+        learned = samples()
         for number in order:
-            found.add_call(["a"], identity(number), 0.0, first=True)
-        kept.append([sample.identity for sample in found.conversations])
+            learned.add_call(["a"], identity(number), 0.0, first=True)
+        kept.append([sample.identity for sample in learned.conversations])
 
     assert kept[0] == kept[1] == [identity(number) for number in range(MAX_CONVERSATIONS)]
 
 
 def test_a_later_hour_goes_first():
-    found = samples()
+    learned = samples()
     for number in range(MAX_CONVERSATIONS):
-        found.add_call(["a"], identity(number), 0.0, first=True)
-    found.add_call(["a"], identity(999), HOUR, first=True)
+        learned.add_call(["a"], identity(number), 0.0, first=True)
+    learned.add_call(["a"], identity(999), HOUR, first=True)
 
-    assert identity(999) in [sample.identity for sample in found.conversations]
-    assert len(found.conversations) == MAX_CONVERSATIONS
+    assert identity(999) in [sample.identity for sample in learned.conversations]
+    assert len(learned.conversations) == MAX_CONVERSATIONS
 
 
 def test_a_conversation_that_goes_on_stays():
-    found = samples()
+    learned = samples()
     for number in range(MAX_CONVERSATIONS):
-        found.add_call(["a"], identity(number), 0.0, first=True)
-    found.add_call(["a"], identity(31), HOUR, first=False)
-    found.add_call(["a"], identity(999), HOUR, first=True)
+        learned.add_call(["a"], identity(number), 0.0, first=True)
+    learned.add_call(["a"], identity(31), HOUR, first=False)
+    learned.add_call(["a"], identity(999), HOUR, first=True)
 
-    assert identity(31) in [sample.identity for sample in found.conversations]
+    assert identity(31) in [sample.identity for sample in learned.conversations]
 
 
 def test_long_instructions_end_in_one_large_unit():
-    found = samples()
-    found.add_call(["a\n" * MAX_VARIANT_UNITS, "b"], b"a", 0.0, first=True)
-    found.add_call(["a\n" * (MAX_VARIANT_UNITS + 5), "b"], b"a", 0.0, first=False)
+    learned = samples()
+    learned.add_call(["a\n" * MAX_VARIANT_UNITS, "b"], b"a", 0.0, first=True)
+    learned.add_call(["a\n" * (MAX_VARIANT_UNITS + 5), "b"], b"a", 0.0, first=False)
 
-    assert {len(v) for v in found.conversations[0].variants.values()} == {MAX_VARIANT_UNITS}
+    assert {len(v) for v in learned.conversations[0].variants.values()} == {MAX_VARIANT_UNITS}
 
 
 def kept_units(kept: Samples) -> list[SeenUnit]:
@@ -269,62 +271,62 @@ def kept_units(kept: Samples) -> list[SeenUnit]:
 
 
 def test_the_units_kept_are_bounded():
-    found = samples()
+    learned = samples()
     for number in range(MAX_CONVERSATIONS):
         for variant in range(MAX_VARIANTS):
-            found.add_call(
+            learned.add_call(
                 [f"{variant}\n" + "a\n" * MAX_VARIANT_UNITS], identity(number), 0.0, first=True
             )
-        assert len(kept_units(found)) <= MAX_UNITS
-    assert MIN_CONVERSATIONS <= len(found.conversations) < MAX_CONVERSATIONS
+        assert len(kept_units(learned)) <= MAX_UNITS
+    assert MIN_CONVERSATIONS <= len(learned.conversations) < MAX_CONVERSATIONS
 
 
 def test_the_different_units_kept_are_bounded():
-    found = samples()
+    learned = samples()
     for number in range(60):
         lines = "".join(f"{number} {line}\n" for line in range(MAX_VARIANT_UNITS - 100))
-        found.add_call([lines], identity(number), 0.0, first=True)
-        assert len(set(kept_units(found))) <= MAX_DISTINCT_UNITS
-    assert found.conversations
+        learned.add_call([lines], identity(number), 0.0, first=True)
+        assert len(set(kept_units(learned))) <= MAX_DISTINCT_UNITS
+    assert learned.conversations
 
 
 def test_the_room_of_dropped_samples_stays_free_for_an_hour():
-    found = samples()
+    learned = samples()
     for number in range(60):
         lines = "".join(f"{number} {line}\n" for line in range(MAX_VARIANT_UNITS - 100))
-        found.add_call([lines], identity(number), 0.0, first=True)
-    assert len(found.conversations) < MAX_CONVERSATIONS
+        learned.add_call([lines], identity(number), 0.0, first=True)
+    assert len(learned.conversations) < MAX_CONVERSATIONS
     for number in range(60):
-        found.add_call(["a"], identity(number), HOUR, first=True)
-    assert len(found.conversations) == MAX_CONVERSATIONS
+        learned.add_call(["a"], identity(number), HOUR, first=True)
+    assert len(learned.conversations) == MAX_CONVERSATIONS
 
 
 @pytest.mark.slow
 def test_a_flood_of_skeletons_is_soon_turned_away():
-    found = samples()
+    learned = samples()
     start = thread_time()
     for number in range(50_000):
         said = f"{number} line one\n{number} line two\n"
-        found.add_call([said], fingerprint(identity(number)), 0.0, first=True)
+        learned.add_call([said], fingerprint(identity(number)), 0.0, first=True)
 
     assert thread_time() - start < 10.0
-    assert len(set(kept_units(found))) <= MAX_DISTINCT_UNITS
+    assert len(set(kept_units(learned))) <= MAX_DISTINCT_UNITS
 
 
 @pytest.mark.parametrize("said", ["\ud800", "\0", ""])
 def test_samples_take_texts_of_any_characters(said):
-    found = samples()
-    found.add_call([said, said], b"a", 0.0, first=True)
+    learned = samples()
+    learned.add_call([said, said], b"a", 0.0, first=True)
 
-    assert len(found.conversations) == 1
+    assert len(learned.conversations) == 1
 
 
 def test_telling_units_are_counted_once_per_conversation():
-    found = samples()
-    found.add_call(["Be kind.\nBe kind.\n-\n"], b"a", 0.0, first=True)
-    found.add_call(["Be kind.\n"], b"b", 0.0, first=True)
+    learned = samples()
+    learned.add_call(["Be kind.\nBe kind.\n-\n"], b"a", 0.0, first=True)
+    learned.add_call(["Be kind.\n"], b"b", 0.0, first=True)
 
-    assert conversation_counts(found.conversations) == {fingerprint(b"Be kind."): 2}
+    assert conversation_counts(learned.conversations) == {fingerprint(b"Be kind."): 2}
 
 
 @examples(25, deadline=None)
@@ -348,7 +350,7 @@ def test_calls_without_texts_are_sampled_like_calls_with_texts(calls):
 
 
 def test_calls_without_a_mark_need_their_texts():
-    found = samples()
-    found.add_call(["a"], b"a", 0.0, first=True)
+    learned = samples()
+    learned.add_call(["a"], b"a", 0.0, first=True)
 
-    assert not found.observe_without_texts(b"a", 0.0, first=False, history=0, mark=0)
+    assert not learned.observe_without_texts(b"a", 0.0, first=False, history=0, mark=0)

@@ -22,11 +22,11 @@ def fingerprint(text: bytes) -> bytes:
 
 def samples(*conversations):
     """Samples of conversations, each a list of the texts of its calls."""
-    found = Samples(fingerprint, shows=True)
+    samples_kept = Samples(fingerprint, shows=True)
     for number, calls in enumerate(conversations):
         for call, text in enumerate(calls):
-            found.add_call([text], number.to_bytes(2, "big"), 0.0, first=call == 0)
-    return found.conversations
+            samples_kept.add_call([text], number.to_bytes(2, "big"), 0.0, first=call == 0)
+    return samples_kept.conversations
 
 
 def summary(found):
@@ -45,11 +45,11 @@ def template(*varies):
 
 
 def test_a_line_that_differs_is_a_column_of_its_gap():
-    found = find_gaps(
+    gaps = find_gaps(
         samples(*([template(f"Time: {n}", "", "Club", f"User {n}")] for n in range(5)))
     )
 
-    assert summary(found) == [
+    assert summary(gaps) == [
         (None, RULES[0], []),
         (RULES[0], "Club", [(0, 1, 2)]),
         ("Club", RULES[1], [(0, 1, 5)]),
@@ -60,37 +60,37 @@ def test_a_line_that_differs_is_a_column_of_its_gap():
 
 
 def test_lines_that_tell_nothing_stay_in_their_gap_as_they_are():
-    found = find_gaps(samples(*([template("```", f"Time: {n}", "```")] for n in range(5))))
+    gaps = find_gaps(samples(*([template("```", f"Time: {n}", "```")] for n in range(5))))
 
-    assert summary(found)[1] == (RULES[0], RULES[1], [(1, 3, 3)])
+    assert summary(gaps)[1] == (RULES[0], RULES[1], [(1, 3, 3)])
 
 
 def test_a_gap_of_differing_length_is_one_column():
-    found = find_gaps(samples(*([template(*[f"Passage {n}"] * n)] for n in range(5))))
+    gaps = find_gaps(samples(*([template(*[f"Passage {n}"] * n)] for n in range(5))))
 
-    assert summary(found)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
+    assert summary(gaps)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
 
 
 def test_a_gap_of_many_lines_is_one_column():
     lines = [[f"{n} {line}" for line in range(MAX_COLUMNS + 1)] for n in range(5)]
-    found = find_gaps(samples(*([template(*each)] for each in lines)))
+    gaps = find_gaps(samples(*([template(*each)] for each in lines)))
 
-    assert summary(found)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
+    assert summary(gaps)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
 
 
 def test_a_line_that_stands_twice_is_no_anchor():
-    found = find_gaps(samples(*([template("Never lie.", f"Time {n}")] for n in range(5))))
+    gaps = find_gaps(samples(*([template("Never lie.", f"Time {n}")] for n in range(5))))
 
-    assert (RULES[0], RULES[1], [(1, 2, 3)]) in summary(found)
+    assert (RULES[0], RULES[1], [(1, 2, 3)]) in summary(gaps)
 
 
 def test_instructions_that_repeat_themselves_have_each_repetition_as_a_place():
     texts = [
         "\n".join([f"Time {n}", *[RULES[1]] * 30, f"User {n}", *[RULES[1]] * 2]) for n in "abcde"
     ]
-    found = find_gaps(samples(*([text] for text in texts)))
+    gaps = find_gaps(samples(*([text] for text in texts)))
 
-    varying = [gap for gap in found if gap.columns]
+    varying = [gap for gap in gaps if gap.columns]
     assert [gap.after.mark[1:] for gap in varying if gap.after] == [(0, 32), (30, 32)]
     assert [gap.columns[0].line for gap in varying] == [1, 32]
 
@@ -103,37 +103,37 @@ def test_repetitions_whose_number_differs_are_no_places():
 
 def test_lines_that_change_places_are_no_anchors():
     lines = [f"Skill {name}" for name in "abcdefg"]
-    found = find_gaps(samples(*([template(*lines[n:], *lines[:n])] for n in range(6))))
+    gaps = find_gaps(samples(*([template(*lines[n:], *lines[:n])] for n in range(6))))
 
-    assert len(found) == len(RULES) + 1
-    assert summary(found)[1] == (RULES[0], RULES[1], [(at, 7, at + 2) for at in range(7)])
+    assert len(gaps) == len(RULES) + 1
+    assert summary(gaps)[1] == (RULES[0], RULES[1], [(index, 7, index + 2) for index in range(7)])
 
 
 def test_one_line_that_wanders_far_leaves_the_others_their_places():
     rules = [f"Rule {number}" for number in range(30)]
-    found = find_gaps(
+    gaps = find_gaps(
         samples(*(["\n".join([*rules[:n], "Wander", *rules[n:]])] for n in (0, 30) * 5))
     )
 
-    assert [after for _, after, _ in summary(found)[:-1]] == rules
+    assert [after for _, after, _ in summary(gaps)[:-1]] == rules
 
 
 def test_one_odd_conversation_among_many_is_left_out():
     odd = template("Time 1").replace(RULES[2], "Lie!")
-    found = find_gaps(samples(*([template(f"Time {n}")] for n in range(19)), [odd]))
+    gaps = find_gaps(samples(*([template(f"Time {n}")] for n in range(19)), [odd]))
 
-    assert len(found) == len(RULES) + 1
-    assert len(found[0].samples) == 19
+    assert len(gaps) == len(RULES) + 1
+    assert len(gaps[0].samples) == 19
 
 
 def test_many_odd_conversations_leave_what_all_of_them_share():
     said = [template(f"Time {n}") for n in range(30)]
     for n in range(6):
         said[n] = said[n].replace(RULES[n % 3], f"Odd {n}")
-    found = find_gaps(samples(*([each] for each in said)))
+    gaps = find_gaps(samples(*([each] for each in said)))
 
-    assert [place[:2] for place in summary(found)] == [(None, RULES[3]), (RULES[3], None)]
-    assert len(found[0].samples) == 30
+    assert [place[:2] for place in summary(gaps)] == [(None, RULES[3]), (RULES[3], None)]
+    assert len(gaps[0].samples) == 30
 
 
 def test_texts_with_nothing_in_common_have_no_skeleton():
@@ -144,9 +144,9 @@ def test_conversations_are_grouped_by_template():
     first = [[template(f"Time {n}")] for n in range(MIN_CONVERSATIONS)]
     second = [[f"Other agent\nTime {n}\nOther rules"] for n in range(MIN_CONVERSATIONS + 1)]
     lone = [["Something else altogether"]]
-    found = group_by_template(samples(*first, *lone, *second))
+    groups = group_by_template(samples(*first, *lone, *second))
 
-    assert [len(group) for group in found] == [MIN_CONVERSATIONS, MIN_CONVERSATIONS + 1]
+    assert [len(group) for group in groups] == [MIN_CONVERSATIONS, MIN_CONVERSATIONS + 1]
 
 
 def test_where_nothing_recurs_there_is_no_group():
@@ -155,10 +155,10 @@ def test_where_nothing_recurs_there_is_no_group():
 
 @given(st.lists(st.lists(st.sampled_from([*RULES, "-", "Odd line"]), max_size=6), min_size=1))
 def test_any_texts_give_gaps_or_none(texts):
-    found = find_gaps(samples(*(["\n".join(lines)] for lines in texts)))
+    gaps = find_gaps(samples(*(["\n".join(lines)] for lines in texts)))
 
-    assert len(found) != 1
-    for gap in found:
+    assert len(gaps) != 1
+    for gap in gaps:
         for column in gap.columns:
             assert len(column.values) == len(gap.samples)
 

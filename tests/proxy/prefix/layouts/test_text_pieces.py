@@ -41,53 +41,55 @@ def varies(text, label="Item 1"):
 
 
 def test_a_reference_stands_where_text_left_from_between_others():
-    found = split_text(
+    pieces = split_text(
         [stable("Be brief.\n"), varies("It is noon.\n"), stable("Be kind.\n")], last=False
     )
 
-    assert found.stable == (
+    assert pieces.stable == (
         "Be brief.\n[Item 1 is given at the end of the conversation.]\nBe kind.\n"
     )
-    assert found.gone == (varies("It is noon.\n"),)
+    assert pieces.gone == (varies("It is noon.\n"),)
 
 
 def test_stable_text_does_not_depend_on_the_text_that_moves():
     pieces = [[stable("One "), semi(said), stable("two.")] for said in ("", "x", "\n\ny\n")]
 
-    assert len({split_text(each, last=True).stable for each in pieces}) == 1
+    assert len({split_text(piece, last=True).stable for piece in pieces}) == 1
 
 
 def test_a_reference_within_a_line_is_part_of_it():
-    found = split_text([stable("You serve"), semi("Ines"), stable(", a customer.")], last=True)
+    pieces = split_text([stable("You serve"), semi("Ines"), stable(", a customer.")], last=True)
 
     assert (
-        found.stable == "You serve [Item 1 is given at the end of the instructions.], a customer."
+        pieces.stable == "You serve [Item 1 is given at the end of the instructions.], a customer."
     )
 
 
 def test_neighbouring_moved_pieces_share_one_reference():
-    found = split_text([stable("a\n"), varies("b"), semi("c", "Item 2"), stable("d")], last=True)
+    pieces = split_text([stable("a\n"), varies("b"), semi("c", "Item 2"), stable("d")], last=True)
 
-    assert found.stable == (
+    assert pieces.stable == (
         "a\n[Item 1 is given at the end of the conversation.]\n"
         "[Item 2 is given at the end of the instructions.]\nd"
     )
 
 
 def test_a_reference_stands_behind_what_introduces_the_text_that_left_the_end():
-    found = split_text([stable("Be kind.\nFound for the question:\n"), varies("One.\n")], last=True)
+    pieces = split_text(
+        [stable("Be kind.\nFound for the question:\n"), varies("One.\n")], last=True
+    )
 
-    assert found.stable == (
+    assert pieces.stable == (
         "Be kind.\nFound for the question:\n[Item 1 is given at the end of the conversation.]"
     )
 
 
 def test_a_reference_in_json_is_a_member_where_text_left_any_place():
-    found = split_text(
+    pieces = split_text(
         [stable('{"a": 1,'), varies('"b": 2,'), varies('"c": 3', "Item 2"), stable("}")], last=True
     )
 
-    assert json.loads(found.stable) == {
+    assert json.loads(pieces.stable) == {
         "a": 1,
         "Item 1": "given at the end of the conversation",
         "Item 2": "given at the end of the conversation",
@@ -95,23 +97,23 @@ def test_a_reference_in_json_is_a_member_where_text_left_any_place():
 
 
 def test_no_reference_stands_for_text_moved_from_an_end():
-    found = split_text([varies("noon\n"), stable("Be kind."), varies("bye")], last=False)
+    pieces = split_text([varies("noon\n"), stable("Be kind."), varies("bye")], last=False)
 
-    assert found == SplitText("Be kind.", gone=(varies("noon\n"), varies("bye")))
+    assert pieces == SplitText("Be kind.", gone=(varies("noon\n"), varies("bye")))
 
 
 def test_semi_stable_text_at_the_end_stays_there():
-    found = split_text(
+    pieces = split_text(
         [stable("Be kind.\n"), semi("User: Ines\n"), stable("\n"), varies("x")], last=True
     )
 
-    assert found == SplitText("Be kind.\n", "User: Ines\n\n", (varies("x"),))
+    assert pieces == SplitText("Be kind.\n", "User: Ines\n\n", (varies("x"),))
 
 
 def test_semi_stable_text_goes_where_stable_text_follows_in_another_part():
-    found = split_text([stable("Be kind.\n"), semi("User: Ines\n")], last=False)
+    pieces = split_text([stable("Be kind.\n"), semi("User: Ines\n")], last=False)
 
-    assert found == SplitText("Be kind.\n", gone=(semi("User: Ines\n"),))
+    assert pieces == SplitText("Be kind.\n", gone=(semi("User: Ines\n"),))
 
 
 def test_pieces_in_order_stay_as_they_were():

@@ -136,7 +136,7 @@ def check_values(parts: Facts, system: str, rest: Sequence[str]) -> int:
             continue
         moved += 1
         end = next(text for text in rest if any(spelling in text for spelling in spellings))
-        at = min(found for each in spellings if (found := end.find(each)) >= 0)
+        at = min(stored for each in spellings if (stored := end.find(each)) >= 0)
         label = end[:at].rpartition("\n[")[2].partition("]")[0]
         assert name.lower().split()[-1] in label.lower()
     return moved
@@ -165,7 +165,7 @@ _VALUES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_
     st.sampled_from(sorted(FORMS)),
 )
 def test_instructions_of_any_form_and_words_stay_whole_once_what_varies_moved(names, form):
-    dialogues = [made_dialogue(at, *pair) for at, pair in enumerate(names)]
+    dialogues = [made_dialogue(index, *pair) for index, pair in enumerate(names)]
     for parts, system, rest in sent_messages(dialogues, FORMS[form]):
         check_form(form, system)
         check_values(parts, system, rest)
@@ -174,7 +174,8 @@ def test_instructions_of_any_form_and_words_stay_whole_once_what_varies_moved(na
 @pytest.mark.parametrize("form", FORMS)
 def test_varying_text_moves_out_of_made_instructions_of_every_form(form: str):
     dialogues = [
-        made_dialogue(at, f"Ines {at}", f"/home/ines{at}/desk") for at in range(_LEARNED + 1)
+        made_dialogue(index, f"Ines {index}", f"/home/ines{index}/desk")
+        for index in range(_LEARNED + 1)
     ]
     found = list(sent_messages(dialogues, FORMS[form]))
 

@@ -168,19 +168,19 @@ def test_at_first_tools_stand_by_name():
 
 def test_tools_stay_as_their_caller_writes_them_where_they_may():
     came = [b'{"function": {"parameters": {}, "name": "b"}, "type": "function"}', tool("a")]
-    found = order_tools(tuple(came), (), fingerprint, as_came=True)
+    ordered = order_tools(tuple(came), (), fingerprint, as_came=True)
 
-    assert found.tools == (came[1], came[0])
-    assert found.order == order(came).order
+    assert ordered.tools == (came[1], came[0])
+    assert ordered.order == order(came).order
     assert order(came).tools[1] != came[0]
 
 
 def test_a_mark_that_moves_to_another_tool_is_written_there():
     came = [tool("b"), tool("a", MARK)]
-    found = order_tools(tuple(came), (), fingerprint, as_came=True)
+    ordered = order_tools(tuple(came), (), fingerprint, as_came=True)
 
-    assert names(found) == ["a", "b"]
-    assert marks(found) == [None, MARK]
+    assert names(ordered) == ["a", "b"]
+    assert marks(ordered) == [None, MARK]
 
 
 def test_a_tool_that_is_new_is_appended():
@@ -235,10 +235,10 @@ def test_other_keys_of_a_tool_follow_by_name():
 
 
 def test_a_mark_on_the_last_tool_stays_behind_all_tools():
-    found = order([tool("c"), tool("b"), tool("a", HOUR)])
+    order_seen = order([tool("c"), tool("b"), tool("a", HOUR)])
 
-    assert names(found) == ["a", "b", "c"]
-    assert marks(found) == [None, None, HOUR]
+    assert names(order_seen) == ["a", "b", "c"]
+    assert marks(order_seen) == [None, None, HOUR]
 
 
 def test_a_mark_stays_behind_the_tools_it_was_put_behind():
@@ -259,10 +259,10 @@ def test_a_mark_does_not_make_another_tool_of_one():
 
 def test_tools_that_would_cross_a_mark_stay_where_they_are():
     tools = [tool("c", HOUR), tool("b"), tool("a", MARK)]
-    found = order(tools)
+    order_seen = order(tools)
 
-    assert found.tools == tuple(tools)
-    assert "marks" in found.why
+    assert order_seen.tools == tuple(tools)
+    assert "marks" in order_seen.why
 
 
 def test_a_mark_within_the_definition_stays_or_goes_with_the_place():
@@ -301,10 +301,10 @@ def test_a_mark_of_null_is_none():
     ],
 )
 def test_a_tool_that_is_no_plain_function_stays_unmodified_in_its_place(strange: bytes):
-    found = order([tool("b"), strange, tool("a")])
+    order_seen = order([tool("b"), strange, tool("a")])
 
-    assert found.tools == (tool("a"), strange, tool("b"))
-    assert len(found.order) == 2
+    assert order_seen.tools == (tool("a"), strange, tool("b"))
+    assert len(order_seen.order) == 2
 
 
 def test_a_mark_on_what_is_no_function_keeps_the_tools_before_it():
@@ -316,21 +316,21 @@ def test_a_mark_on_what_is_no_function_keeps_the_tools_before_it():
 
 def test_tools_of_one_name_stay_as_they_came():
     tools = [tool("b"), tool("a", x="1"), tool("a")]
-    found = order(tools)
+    order_seen = order(tools)
 
-    assert found.tools == tuple(tools)
-    assert "name" in found.why
+    assert order_seen.tools == tuple(tools)
+    assert "name" in order_seen.why
 
 
 def test_ten_thousand_tools_pass_through_at_once():
     tools = [tool(f"t{n}") for n in range(10_000)]
     began = thread_time()
-    found = order(tools, ("ab",))
+    order_seen = order(tools, ("ab",))
 
     assert thread_time() - began < 1
-    assert found.tools == tuple(tools)
-    assert found.order == ("ab",)
-    assert found.why
+    assert order_seen.tools == tuple(tools)
+    assert order_seen.order == ("ab",)
+    assert order_seen.why
 
 
 def test_the_remembered_tool_order_is_bounded():
@@ -346,25 +346,25 @@ def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(calls: list[l
     before: dict[str, bytes] = {}
     for call in calls:
         asked = [tool(name) for name in call]
-        found = order(asked, known)
+        order_seen = order(asked, known)
         again = order([json.dumps(json.loads(one)).encode() for one in reversed(asked)], known)
-        assert found == again
-        assert sorted(found.tools) == sorted(asked)
-        kept = [one for one in found.tools if one in before.values()]
-        assert list(found.tools[: len(kept)]) == kept
-        known = found.order
-        before |= dict(zip(names(found), found.tools, strict=True))
+        assert order_seen == again
+        assert sorted(order_seen.tools) == sorted(asked)
+        tools = [one for one in order_seen.tools if one in before.values()]
+        assert list(order_seen.tools[: len(tools)]) == tools
+        known = order_seen.order
+        before |= dict(zip(names(order_seen), order_seen.tools, strict=True))
 
 
 @examples(30, deadline=None)
 @given(st.lists(st.tuples(_NAMES, st.sampled_from([None, MARK, HOUR])), max_size=6))
 def test_no_tool_and_no_mark_is_lost(asked: list[tuple[str, object]]):
     tools = [tool(name, mark) for name, mark in asked]
-    found = order(tools)
+    order_seen = order(tools)
 
-    assert sorted(names(found)) == sorted(name for name, _ in asked)
-    assert [mark for mark in marks(found) if mark] == [mark for _, mark in asked if mark]
-    assert order(list(found.tools), found.order).tools == found.tools
+    assert sorted(names(order_seen)) == sorted(name for name, _ in asked)
+    assert [mark for mark in marks(order_seen) if mark] == [mark for _, mark in asked if mark]
+    assert order(list(order_seen.tools), order_seen.order).tools == order_seen.tools
 
 
 @given(st.lists(st.binary(max_size=40), max_size=4))

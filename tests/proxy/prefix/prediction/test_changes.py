@@ -118,9 +118,9 @@ def test_tools_that_moved_changed_came_or_went_are_named():
 
 
 def test_the_line_of_a_system_text_is_named():
-    found = change_between(call(RULES, *TALK), call(RULES.replace("brief", "long"), *TALK))
+    change = change_between(call(RULES, *TALK), call(RULES.replace("brief", "long"), *TALK))
 
-    assert found == PromptChange(place="system line 2", kind=ChangeKind.CHANGED, block=0, line=1)
+    assert change == PromptChange(place="system line 2", kind=ChangeKind.CHANGED, block=0, line=1)
 
 
 def test_of_several_leading_texts_the_one_is_named():
@@ -158,15 +158,15 @@ def test_a_difference_in_spelling_that_no_line_shows_is_the_whole_texts():
 
 
 def test_an_edited_message_is_named_by_its_index():
-    found = change_between(call(RULES, *TALK[:3]), call(RULES, ("user", "x"), *TALK[1:]))
+    change = change_between(call(RULES, *TALK[:3]), call(RULES, ("user", "x"), *TALK[1:]))
 
-    assert found == PromptChange(place="messages[1]", kind=ChangeKind.CHANGED, block=1, dropped=1)
+    assert change == PromptChange(place="messages[1]", kind=ChangeKind.CHANGED, block=1, dropped=1)
 
 
 def test_messages_that_are_gone_are_counted():
-    found = change_between(call(RULES, *TALK), call(RULES, *TALK[3:], ("user", "f")))
+    change = change_between(call(RULES, *TALK), call(RULES, *TALK[3:], ("user", "f")))
 
-    assert found == PromptChange(place="messages[1]", kind=ChangeKind.REMOVED, block=1, dropped=3)
+    assert change == PromptChange(place="messages[1]", kind=ChangeKind.REMOVED, block=1, dropped=3)
     assert change_between(call(RULES, *TALK), call(RULES)) == PromptChange(
         place="messages[1]", kind=ChangeKind.REMOVED, dropped=5
     )
@@ -209,8 +209,8 @@ def test_the_last_call_of_the_conversation_is_found_before_the_features():
     traces.record_call(call("b", feature=b"f", conversation=b"two"), 2)
 
     def at(feature: bytes, conversation: bytes) -> float | None:
-        found = traces.previous_call(call("c", feature=feature, conversation=conversation))
-        return found.at if found else None
+        previous = traces.previous_call(call("c", feature=feature, conversation=conversation))
+        return previous.at if previous else None
 
     assert at(b"f", b"one") == 1
     assert at(b"f", b"three") == 2
@@ -221,13 +221,13 @@ def test_the_last_call_of_the_conversation_is_found_before_the_features():
 @examples(25)
 @given(st.lists(st.sampled_from("abcde"), max_size=6), st.lists(st.sampled_from("abcde")))
 def test_a_change_is_found_exactly_where_tools_differ(before, after):
-    found = change_between(call(RULES, tools=tuple(before)), call(RULES, tools=tuple(after)))
+    change = change_between(call(RULES, tools=tuple(before)), call(RULES, tools=tuple(after)))
 
-    assert (found is None) == (before == after)
+    assert (change is None) == (before == after)
     pairs = enumerate(zip(before, after, strict=False))
     least = min(len(before), len(after))
     first = next((at for at, (one, other) in pairs if one != other), least)
-    assert found is None or found.place == f"tools[{first}]"
+    assert change is None or change.place == f"tools[{first}]"
 
 
 @examples(25)
@@ -250,9 +250,9 @@ def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compar
     said = [("user", f"message {number}") for number in range(3_000)]
     before, after = call(RULES, *said), call(RULES, *said[:5], ("user", "x"), *said[5:])
 
-    found = change_between(before, after)
+    change = change_between(before, after)
 
-    assert found == PromptChange(place="messages[6]", kind=ChangeKind.ADDED, block=6)
+    assert change == PromptChange(place="messages[6]", kind=ChangeKind.ADDED, block=6)
     again, compared = repeated_bytes(after, trace_call(before, 0)), after.blocks[: MAX_DIGESTS + 1]
     assert again == sum(block.size for block in compared) - after.blocks[6].size
 
@@ -260,7 +260,7 @@ def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compar
 def test_of_many_long_texts_few_lines_each_are_compared():
     def texts(word: str) -> list[tuple[str, str]]:
         lines = "\n".join(["shared", *(f"{word} {number}" for number in range(99)), "shared"])
-        return [("system", f"{at} {word}\n{lines}") for at in range(256)]
+        return [("system", f"{index} {word}\n{lines}") for index in range(256)]
 
     before, after = (sent_chat(VLLM, *texts(word), *TALK) for word in ("one", "two"))
     again = repeated_bytes(after, trace_call(before, 0))

@@ -108,7 +108,7 @@ def test_expected_reads_of_whole_prompts_are_their_caches(parts):
 def test_shared_length_is_that_of_the_common_start(one, other):
     rows = [b"".join(bytes([each]) * DIGEST_BYTES for each in row) for row in (one, other)]
     same = next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        (index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
         min(len(one), len(other)),
     )
 
@@ -137,12 +137,12 @@ def test_the_number_of_split_lines_is_bounded():
 def test_the_lines_of_leading_texts_are_known_by_block():
     prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
 
-    found = leading_lines(prompt, blocks)
+    leading = leading_lines(prompt, blocks)
 
-    assert list(found) == [1]
-    assert list(found[1].sizes) == [4, 3]
+    assert list(leading) == [1]
+    assert list(leading[1].sizes) == [4, 3]
     ends = leading_lines(*body(("system", "zero\ntwo")))
-    one, two = split_fingerprints(found[1].digests)
+    one, two = split_fingerprints(leading[1].digests)
     assert split_fingerprints(ends[0].digests)[1] == two != one
     assert is_in_conversation(blocks[2])
 

@@ -87,7 +87,7 @@ def test_openai_looks_up_the_last_21_ends_alone_where_no_text_leads():
 @pytest.mark.parametrize(("provider", "count"), [("openai", 80), ("azure", 50)])
 def test_each_provider_looks_up_its_own_number_of_marks(provider, count):
     regime = msgspec.structs.replace(OPENAI, provider=provider)
-    many = tuple((f"m{at}", 100) for at in range(100))
+    many = tuple((f"m{index}", 100) for index in range(100))
     call = users(regime, *many, marks=dict.fromkeys(range(100), "30m"), explicit=True)
 
     assert len(set(lookup_places(call))) == count

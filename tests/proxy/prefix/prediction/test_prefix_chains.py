@@ -65,16 +65,16 @@ def both(
     """The same prompt for us and for the model of the cache."""
     ours: list[PromptBlock] = []
     theirs: list[CachedBlock] = []
-    for at, (role, name, size, leads) in enumerate(pieces):
+    for index, (role, name, size, leads) in enumerate(pieces):
         named = f"{role} {name}"
-        ours.append(block(named, size * BYTES_PER_TOKEN, role=role, at=at, leads=leads))
+        ours.append(block(named, size * BYTES_PER_TOKEN, role=role, at=index, leads=leads))
         theirs.append(
             CachedBlock(
                 role=role,  # type: ignore[arg-type]
                 tokens=tokens(f"{role} {name} {size}", size),
-                message=at,
+                message=index,
                 kind="tool_result" if role == "tool" else "text",
-                mark=marks.get(at),
+                mark=marks.get(index),
             )
         )
     call = SentCall(regime=regime, blocks=tuple(ours), marks=marks, explicit=explicit)
@@ -82,10 +82,10 @@ def both(
 
 
 def serve(cache: Cache, prompt: CachedPrompt, now: float) -> Served:
-    found = cache.serve(prompt, now)
+    served = cache.serve(prompt, now)
     cache.begin_answer(prompt, now)
     cache.finish_answer(prompt, (), now)
-    return found
+    return served
 
 
 GAPS = st.sampled_from([1.0, 3.0, 200.0, 290.0, 400.0, 2_000.0, 5_000.0])
@@ -109,19 +109,19 @@ def test_the_expected_read_at_anthropic_is_the_one_of_its_cache_model(calls, bed
             each: "1h" if index < long else "5m" for index, each in enumerate(sorted(at))
         }
         call, prompt = both(pieces, marks, regime)
-        found = chains.expect_read(call, now)
+        expected = chains.expect_read(call, now)
         real = serve(cache, prompt, now)
 
-        assert found.tokens == real.read
-        assert found.tokens <= found.found <= found.stored <= found.known
-        assert expected_usage(call, found, prompt.tokens) == usage(real)
+        assert expected.tokens == real.read
+        assert expected.tokens <= expected.found <= expected.stored <= expected.known
+        assert expected_usage(call, expected, prompt.tokens) == usage(real)
         chains.record_call(call, usage(real), now)
 
 
 def test_no_read_is_expected_of_a_prompt_never_sent():
-    found = PrefixChainIndex().expect_read(users(VLLM, ("a", 160)), 0)
+    expected = PrefixChainIndex().expect_read(users(VLLM, ("a", 160)), 0)
 
-    assert found == ExpectedRead(scale=TokenScale(size=640, total=160))
+    assert expected == ExpectedRead(scale=TokenScale(size=640, total=160))
 
 
 def test_a_lifetime_that_passed_may_not_be_over():
@@ -129,19 +129,24 @@ def test_a_lifetime_that_passed_may_not_be_over():
     call = users(ANTHROPIC, ("a", 2_000), marks={0: "5m"})
     chains.record_call(call, None, 0)
 
-    found = chains.expect_read(call, 500)
-    assert (found.tokens, found.found) == (0, 2_000)
-    assert (found.idle, found.lives) == (500, 300)
+    expected = chains.expect_read(call, 500)
+    assert (expected.tokens, expected.found) == (0, 2_000)
+    assert (expected.idle, expected.lives) == (500, 300)
 
 
 def test_entries_out_of_reach_of_every_mark_are_told_apart():
     chains = PrefixChainIndex()
     chains.record_call(users(ANTHROPIC, ("a", 2_000), ("b", 100), marks={0: "5m"}), None, 0)
 
-    found = chains.expect_read(users(ANTHROPIC, ("a", 2_000), ("b", 100)), 1)
+    expected = chains.expect_read(users(ANTHROPIC, ("a", 2_000), ("b", 100)), 1)
 
-    assert (found.tokens, found.found, found.stored, found.known) == (0, 0, 2_000, 2_100)
-    assert (found.idle, found.lives) == (1, None)
+    assert (expected.tokens, expected.found, expected.stored, expected.known) == (
+        0,
+        0,
+        2_000,
+        2_100,
+    )
+    assert (expected.idle, expected.lives) == (1, None)
 
 
 def test_a_bill_without_writes_and_reads_tells_that_nothing_was_stored():
@@ -166,9 +171,9 @@ def test_a_text_that_begins_like_the_one_before_is_read_as_far_as_that():
     rules = "".join(f"Rule {n} is kept by everyone.\n" for n in range(100))
     chains.record_call(sent_chat(VLLM, ("system", f"{rules}Today is Monday.")), None, 0)
 
-    found = chains.expect_read(sent_chat(VLLM, ("system", f"{rules}Today is Friday.")), 1)
+    expected = chains.expect_read(sent_chat(VLLM, ("system", f"{rules}Today is Friday.")), 1)
 
-    assert found.scale.total * 0.95 < found.tokens < found.scale.total
+    assert expected.scale.total * 0.95 < expected.tokens < expected.scale.total
     assert chains.expect_read(sent_chat(VLLM, ("system", f"No.\n{rules}")), 1).tokens == 0
 
 
@@ -227,13 +232,13 @@ def test_a_prompt_that_was_counted_is_counted_right_where_another_goes_on_from_i
     chains = PrefixChainIndex()
     chains.record_call(sent_chat(VLLM, ("user", "a" * 3_000)), Usage(input=3_200), 0)
 
-    found = chains.expect_read(sent_chat(VLLM, ("user", "a" * 3_000), ("user", "b" * 3_000)), 1)
+    expected = chains.expect_read(sent_chat(VLLM, ("user", "a" * 3_000), ("user", "b" * 3_000)), 1)
 
-    assert (found.tokens, found.known) == (3_200, 3_200)
-    assert found.scale.total > 6_000
-    assert found.rescale(4_000).known == 3_200
-    assert found.rescale(3_200).known == 3_200
-    assert found.rescale(1_000).known < 1_000
+    assert (expected.tokens, expected.known) == (3_200, 3_200)
+    assert expected.scale.total > 6_000
+    assert expected.rescale(4_000).known == 3_200
+    assert expected.rescale(3_200).known == 3_200
+    assert expected.rescale(1_000).known < 1_000
 
 
 def test_a_tail_is_counted_apart():

@@ -151,11 +151,11 @@ def token_prompt(call: SpacedCall) -> CachedPrompt:
         TokenBlock(
             role=role,  # type: ignore[arg-type]
             tokens=tokens(f"{role} {name} {size}", size),
-            message=at,
+            message=index,
             kind="tool_result" if role == "tool" else "text",
-            mark=call.marks.get(at),
+            mark=call.marks.get(index),
         )
-        for at, (role, name, size) in enumerate(call.pieces)
+        for index, (role, name, size) in enumerate(call.pieces)
     ]
     return CachedPrompt(blocks=tuple(blocks), key=call.key, explicit=call.explicit, ttl=call.ttl)
 
@@ -163,12 +163,12 @@ def token_prompt(call: SpacedCall) -> CachedPrompt:
 def sent_call(call: SpacedCall, regime: str, provider: str) -> SentCall:
     """The call as planning sees it."""
     lead = next(
-        (at for at, one in enumerate(call.pieces) if one.role not in {"tools", "developer"}),
+        (index for index, one in enumerate(call.pieces) if one.role not in {"tools", "developer"}),
         len(call.pieces),
     )
     blocks = [
-        block(f"{role} {name}", size * BYTES_PER_TOKEN, role=role, at=at, leads=at < lead)
-        for at, (role, name, size) in enumerate(call.pieces)
+        block(f"{role} {name}", size * BYTES_PER_TOKEN, role=role, at=index, leads=index < lead)
+        for index, (role, name, size) in enumerate(call.pieces)
     ]
     return SentCall(
         regime=planning_regime(regime, provider=provider, least=minimum(regime)),

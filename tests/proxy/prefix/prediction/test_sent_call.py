@@ -90,9 +90,9 @@ def test_a_call_on_anthropic_needs_no_count():
 
 
 def test_tools_and_the_stable_slot_are_counted():
-    found = digest_start([*TOOLS, RULES, HELLO])
+    digest = digest_start([*TOOLS, RULES, HELLO])
 
-    assert (found.tools, found.stable) == (2, 3)
+    assert (digest.tools, digest.stable) == (2, 3)
 
 
 def test_a_continued_conversation_has_the_same_prompt_start():
@@ -119,7 +119,7 @@ def test_an_empty_prompt_has_an_empty_start():
 
 def said(*names: str) -> list[PromptBlock]:
     """Rules, and messages of these names."""
-    return [RULES, *(block(name, 90, at=at) for at, name in enumerate(names, 1))]
+    return [RULES, *(block(name, 90, at=index) for index, name in enumerate(names, 1))]
 
 
 def digests(blocks: Sequence[PromptBlock]) -> tuple[bytes, ...]:

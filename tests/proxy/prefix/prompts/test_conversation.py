@@ -29,9 +29,9 @@ SAID = st.lists(st.sampled_from([bytes([one]) * 16 for one in range(3)]), max_si
 @given(calls=st.lists(SAID, max_size=9))
 def test_chains_continued_from_the_latest_call_are_those_of_the_whole_call(calls):
     latest = LatestChains()
-    chains = [chain_of_said(latest, said) for said in calls]
+    chains = [chain_of_said(latest, call) for call in calls]
 
-    assert chains == [chain_of_said(LatestChains(), said) for said in calls]
+    assert chains == [chain_of_said(LatestChains(), call) for call in calls]
 
 
 def chain_of_said(
@@ -66,7 +66,9 @@ def items(*input_: object) -> ConversationChain:
 
 def numbered_chain(*roles: str) -> ConversationChain:
     """The chain of messages that say their place."""
-    return chain_of(prompt(*({"role": role, "content": str(at)} for at, role in enumerate(roles))))
+    return chain_of(
+        prompt(*({"role": role, "content": str(index)} for index, role in enumerate(roles)))
+    )
 
 
 def test_a_chain_grows_as_the_conversation_does():

@@ -158,12 +158,12 @@ def test_an_input_text_is_a_users_message():
 
 
 def test_instructions_come_first():
-    said = roles_and_contents(
+    contents = roles_and_contents(
         parse_prompt(body([PARTS, USER], instructions="Be kind.", store=False))
     )
 
-    assert said[0] == ("developer", "Be kind.")
-    assert [role for role, _ in said] == ["developer", "developer", "user"]
+    assert contents[0] == ("developer", "Be kind.")
+    assert [role for role, _ in contents] == ["developer", "developer", "user"]
 
 
 def test_instructions_of_what_is_stored_are_no_text_that_could_move():
@@ -248,10 +248,10 @@ def test_any_responses_body_is_written_back_unmodified(said: object, words: str,
 def test_any_items_are_a_prompt_or_unplannable(said: object):
     came = msgspec.json.encode({"input": [said], "tools": said})
     try:
-        found = parse_prompt(came)
+        parsed = parse_prompt(came)
     except Unplannable:
         return
-    assert found.render() == came
+    assert parsed.render() == came
 
 
 @pytest.mark.parametrize(
@@ -288,8 +288,8 @@ def test_a_body_that_cannot_be_written_back_is_unplannable(odd: Json):
 
 
 def render(prompt: Prompt, **changed: Any) -> Json:
-    found: Json = msgspec.json.decode(msgspec.structs.replace(prompt, **changed).render())
-    return found
+    document: Json = msgspec.json.decode(msgspec.structs.replace(prompt, **changed).render())
+    return document
 
 
 def test_instructions_that_carry_a_mark_become_a_message():
@@ -297,10 +297,10 @@ def test_instructions_that_carry_a_mark_become_a_message():
     mark = {"mode": "explicit"}
     part = {"type": "text", "text": "Be kind.", "prompt_cache_breakpoint": mark}
     said = {**msgspec.json.decode(prompt.messages[0]), "content": [part]}
-    found = render(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
+    rendered = render(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
 
-    assert "instructions" not in found
-    assert found["input"] == [
+    assert "instructions" not in rendered
+    assert rendered["input"] == [
         {"role": "developer", "content": [{**part, "type": "input_text"}]},
         {"role": "user", "content": "Hello."},
     ]
@@ -310,20 +310,20 @@ def test_instructions_that_only_lost_words_stay_instructions():
     prompt = parse_prompt(body("Hello.", instructions="Be kind. It is noon.", store=False))
     said = {**msgspec.json.decode(prompt.messages[0]), "content": "Be kind."}
     late = orjson.dumps({"role": "developer", "content": "It is noon."})
-    found = render(prompt, messages=(orjson.dumps(said), prompt.messages[1], late))
+    rendered = render(prompt, messages=(orjson.dumps(said), prompt.messages[1], late))
 
-    assert found["instructions"] == "Be kind."
-    assert [item["content"] for item in found["input"]] == ["Hello.", "It is noon."]
+    assert rendered["instructions"] == "Be kind."
+    assert [item["content"] for item in rendered["input"]] == ["Hello.", "It is noon."]
 
 
 def test_messages_behind_fixed_instructions_follow_them():
     prompt = parse_prompt(body("Hello.", instructions="Be kind."))
-    said = msgspec.json.decode(prompt.messages[0])
-    said["content"].append({"type": "text", "text": "It is noon."})
-    found = render(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
+    document = msgspec.json.decode(prompt.messages[0])
+    document["content"].append({"type": "text", "text": "It is noon."})
+    rendered = render(prompt, messages=(orjson.dumps(document), prompt.messages[1]))
 
-    assert found["instructions"] == "Be kind."
-    assert found["input"][0] == {
+    assert rendered["instructions"] == "Be kind."
+    assert rendered["input"][0] == {
         "role": "developer",
         "content": [{"type": "input_text", "text": "It is noon."}],
     }
@@ -339,9 +339,9 @@ def test_instructions_that_went_elsewhere_leave_none():
 def test_a_mark_beside_a_function_goes_into_the_responses_tool():
     prompt = parse_prompt(body("Hello.", tools=[FUNCTION]))
     tool = {**msgspec.json.decode(prompt.tools[0]), "cache_control": {"type": "ephemeral"}}
-    found = render(prompt, tools=(orjson.dumps(tool),))
+    rendered = render(prompt, tools=(orjson.dumps(tool),))
 
-    assert found["tools"] == [{**FUNCTION, "cache_control": {"type": "ephemeral"}}]
+    assert rendered["tools"] == [{**FUNCTION, "cache_control": {"type": "ephemeral"}}]
 
 
 def test_a_response_is_stored_unless_store_is_false():

@@ -27,16 +27,18 @@ def body(*items: object) -> bytes:
 
 def digests(raw: bytes) -> list[bytes]:
     prompt = parse_prompt(raw)
-    return [each.digest for each in leading_text_blocks(prompt, FINGERPRINT, count_leading(prompt))]
+    return [
+        block.digest for block in leading_text_blocks(prompt, FINGERPRINT, count_leading(prompt))
+    ]
 
 
 @pytest.mark.parametrize("role", ["developer", "system"])
 def test_tools_in_the_input_stay_as_they_are_whatever_their_role(role: str):
     came = body(tools_item(role=role), RULES, tools_item(role=role), USER)
-    found = parse_prompt(came)
+    parsed = parse_prompt(came)
 
-    assert len(found.messages) == 4
-    assert found.render() == came
+    assert len(parsed.messages) == 4
+    assert parsed.render() == came
 
 
 def test_tools_in_the_input_lead_the_prompt_and_are_stable():
@@ -45,8 +47,8 @@ def test_tools_in_the_input_lead_the_prompt_and_are_stable():
 
     assert first == 2
     assert [
-        (each.role, each.slot, each.message)
-        for each in leading_text_blocks(prompt, FINGERPRINT, first)
+        (block.role, block.slot, block.message)
+        for block in leading_text_blocks(prompt, FINGERPRINT, first)
     ] == [("tools", PromptSlot.STABLE, 0), ("developer", PromptSlot.STABLE, 1)]
 
 
@@ -83,6 +85,6 @@ def test_text_beside_tools_in_the_input_can_change_and_the_tools_stay():
     prompt = parse_prompt(body(tools_item(), RULES, USER))
     changed = orjson.dumps({**RULES, "content": "Be kind."})
     messages = (prompt.messages[0], changed, prompt.messages[2])
-    found = msgspec.structs.replace(prompt, messages=messages).render()
+    rendered = msgspec.structs.replace(prompt, messages=messages).render()
 
-    assert orjson.loads(found)["input"] == [tools_item(), {**RULES, "content": "Be kind."}, USER]
+    assert orjson.loads(rendered)["input"] == [tools_item(), {**RULES, "content": "Be kind."}, USER]

@@ -66,9 +66,9 @@ def spots(of: Prompt) -> tuple[PromptBlock, ...]:
 
 def after(of: Prompt, regime: Regime, *places: tuple[int, str]) -> dict[str, Any]:
     """The body with marks after these blocks."""
-    found = add_marks(of, [(spots(of)[at], ttl) for at, ttl in places], regime).render()
-    assert_nothing_lost(of.render(), found)
-    body: dict[str, Any] = orjson.loads(found)
+    rendered = add_marks(of, [(spots(of)[at], ttl) for at, ttl in places], regime).render()
+    assert_nothing_lost(of.render(), rendered)
+    body: dict[str, Any] = orjson.loads(rendered)
     return body
 
 
@@ -127,7 +127,7 @@ def test_openai_takes_no_mark_on_tools_nor_on_what_the_assistant_said():
 
     assert body == orjson.loads(WHOLE.render())
     assert [can_take_mark(WHOLE, one, OPENAI) for one in spots(WHOLE)] == [
-        at not in (0, 5, 8) for at in range(10)
+        index not in (0, 5, 8) for index in range(10)
     ]
 
 
@@ -229,12 +229,18 @@ def test_a_callers_marks_are_counted_as_the_wire_says_them():
         cache_control=MARK,
     )
     at = spots(own)
-    found = caller_marks(own, at)
+    marks_of_caller = caller_marks(own, at)
     openai = msgspec.structs.replace(OPENAI, lifetimes={"30m": 1_800.0, "12h": 43_200.0})
 
-    assert route_marks(found, own, at, HOURLY) == {0: "5m", 1: "1h", 2: "5m", 3: "1h", 4: "5m"}
-    assert route_marks(found, own, at, openai) == {1: "30m", 3: "12h", 4: "30m"}
-    assert route_marks(found, own, at, Regime(name="implicit")) == {}
+    assert route_marks(marks_of_caller, own, at, HOURLY) == {
+        0: "5m",
+        1: "1h",
+        2: "5m",
+        3: "1h",
+        4: "5m",
+    }
+    assert route_marks(marks_of_caller, own, at, openai) == {1: "30m", 3: "12h", 4: "30m"}
+    assert route_marks(marks_of_caller, own, at, Regime(name="implicit")) == {}
     assert (count_caller_marks(own, ANTHROPIC), count_caller_marks(own, OPENAI)) == (6, 3)
 
 
@@ -294,9 +300,9 @@ def test_the_lab_takes_what_is_marked_for_anthropic():
     places = [(spots(WHOLE)[0], "1h"), (spots(WHOLE)[3], "1h"), (spots(WHOLE)[9], "5m")]
     body = messages_body(add_marks(WHOLE, places, ANTHROPIC))
     messages_rules.check(body, model)
-    found = messages_bodies.messages_prompt(body, ReadingContext(Vocabulary(), model, "key"))
+    prompt_read = messages_bodies.messages_prompt(body, ReadingContext(Vocabulary(), model, "key"))
 
-    assert [one.mark for one in found.blocks if one.mark] == ["1h", "1h", "5m"]
+    assert [one.mark for one in prompt_read.blocks if one.mark] == ["1h", "1h", "5m"]
 
 
 _PARTS = st.lists(
@@ -326,10 +332,12 @@ def test_marking_adds_one_mark_where_it_can_and_loses_nothing(
 ):
     of = prompt(*messages, tools=tools)
     for block in spots(of):
-        found = add_marks(of, [(block, "")], regime)
-        assert_nothing_lost(of.render(), found.render())
-        assert count_caller_marks(found, regime) == count_caller_marks(of, regime) + (found != of)
-        assert add_marks(found, [(block, "")], regime) == found
+        with_marks = add_marks(of, [(block, "")], regime)
+        assert_nothing_lost(of.render(), with_marks.render())
+        assert count_caller_marks(with_marks, regime) == count_caller_marks(of, regime) + (
+            with_marks != of
+        )
+        assert add_marks(with_marks, [(block, "")], regime) == with_marks
 
 
 def test_openais_breakpoints_reach_the_labs_cache():
@@ -350,7 +358,7 @@ def test_openais_breakpoints_reach_the_labs_cache():
 
 def test_a_tool_whose_mark_stands_twice_cannot_be_marked():
     tool = b'{"cache_control":null,"cache_control":null,"type":"function"}'
-    found = parse_prompt(b'{"messages":[],"tools":[' + tool + b"]}")
+    parsed = parse_prompt(b'{"messages":[],"tools":[' + tool + b"]}")
 
     with pytest.raises(Unplannable, match="stands twice"):
-        add_marks(found, [(spots(found)[0], "")], ANTHROPIC)
+        add_marks(parsed, [(spots(parsed)[0], "")], ANTHROPIC)

@@ -59,8 +59,8 @@ def read(body: bytes) -> Prompt:
 def blocks(prompt: Prompt) -> list[PromptBlock]:
     first = count_leading(prompt)
     spoken = [
-        PromptBlock("user", block.slot, at, -1, 1, b"")
-        for at, block in enumerate(
+        PromptBlock("user", block.slot, index, -1, 1, b"")
+        for index, block in enumerate(
             conversation_blocks(prompt, [_message_reading(raw) for raw in prompt.messages], first),
             first,
         )
@@ -76,10 +76,10 @@ def _message_reading(raw: bytes) -> MessageReading:
 def mark_blocks(body: bytes, *places: int) -> Json:
     prompt = read(body)
     every = blocks(prompt)
-    found: Json = orjson.loads(
-        add_marks(prompt, [(every[at], "") for at in places], ANTHROPIC).render()
+    document: Json = orjson.loads(
+        add_marks(prompt, [(every[place], "") for place in places], ANTHROPIC).render()
     )
-    return found
+    return document
 
 
 @pytest.mark.parametrize(
@@ -109,25 +109,25 @@ def test_the_system_prompt_leads_and_a_later_system_message_does_not() -> None:
 
 
 def test_tools_take_marks_as_their_own_members() -> None:
-    found = mark_blocks(native(tools=[FIND, BASH], system=SYSTEM), 0, 1)
+    marked = mark_blocks(native(tools=[FIND, BASH], system=SYSTEM), 0, 1)
 
-    assert found["tools"] == [{**FIND, "cache_control": MARK}, {**BASH, "cache_control": MARK}]
+    assert marked["tools"] == [{**FIND, "cache_control": MARK}, {**BASH, "cache_control": MARK}]
 
 
 def test_system_blocks_messages_calls_and_results_take_marks_in_place() -> None:
-    found = mark_blocks(native(system=SYSTEM), 0, 2, 3, 4)
+    marked = mark_blocks(native(system=SYSTEM), 0, 2, 3, 4)
 
-    assert found["system"][0] == {**SYSTEM[0], "cache_control": MARK}
-    assert found["messages"][0]["content"] == [
+    assert marked["system"][0] == {**SYSTEM[0], "cache_control": MARK}
+    assert marked["messages"][0]["content"] == [
         {"type": "text", "text": "Where is it?", "cache_control": MARK}
     ]
-    assert found["messages"][1]["content"] == [
+    assert marked["messages"][1]["content"] == [
         THOUGHT,
         {"type": "text", "text": "I look."},
         {**USE, "cache_control": MARK},
     ]
-    assert found["messages"][2]["content"][1]["cache_control"] == MARK
-    check(found, SimulatedModel(wire="anthropic", traits=frozenset()))
+    assert marked["messages"][2]["content"][1]["cache_control"] == MARK
+    check(marked, SimulatedModel(wire="anthropic", traits=frozenset()))
 
 
 def test_a_result_takes_the_mark_where_it_ends_the_message() -> None:

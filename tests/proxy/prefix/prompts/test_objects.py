@@ -117,9 +117,9 @@ def test_replace_parts_makes_a_single_text_the_content():
 
 
 def test_replace_parts_makes_several_parts_a_list():
-    found = replace_parts(text_message("system", "a"), [b'"a"', text_part("b")])
+    replaced = replace_parts(text_message("system", "a"), [b'"a"', text_part("b")])
 
-    assert found == (
+    assert replaced == (
         b'{"role":"system","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}'
     )
 

@@ -81,11 +81,11 @@ def test_a_body_without_spaces_comes_out_as_it_went_in():
 
 
 def test_pieces_stay_as_the_caller_wrote_them():
-    found = parse_prompt(b' { "messages" : [ { "role" : "user" } ] , "tools" : [ ] } ')
+    parsed = parse_prompt(b' { "messages" : [ { "role" : "user" } ] , "tools" : [ ] } ')
 
-    assert found.messages == (b'{ "role" : "user" }',)
-    assert found.tools == ()
-    assert found.render() == b'{"messages":[{ "role" : "user" }],"tools":[]}'
+    assert parsed.messages == (b'{ "role" : "user" }',)
+    assert parsed.tools == ()
+    assert parsed.render() == b'{"messages":[{ "role" : "user" }],"tools":[]}'
 
 
 def test_a_body_without_tools_gets_none():
@@ -152,9 +152,9 @@ def test_only_texts_have_words():
 
 
 def test_a_breakpoint_can_stand_after_tools_system_parts_and_messages():
-    found = blocks(prompt(SYSTEM, DEVELOPER, USER, SYSTEM, tools=[TOOL]), fingerprint)
+    token_blocks = blocks(prompt(SYSTEM, DEVELOPER, USER, SYSTEM, tools=[TOOL]), fingerprint)
 
-    assert [(one.role, one.message, one.part) for one in found] == [
+    assert [(one.role, one.message, one.part) for one in token_blocks] == [
         ("tools", -1, 0),
         ("system", 0, 0),
         ("system", 0, 1),
@@ -162,15 +162,15 @@ def test_a_breakpoint_can_stand_after_tools_system_parts_and_messages():
         ("user", 2, -1),
         ("system", 3, -1),
     ]
-    assert [one.slot for one in found] == [PromptSlot.STABLE] * 4 + [PromptSlot.VARIABLE] * 2
-    assert found[4].size == len(orjson.dumps(USER))
-    assert found[4].digest == fingerprint(orjson.dumps(USER))
+    assert [one.slot for one in token_blocks] == [PromptSlot.STABLE] * 4 + [PromptSlot.VARIABLE] * 2
+    assert token_blocks[4].size == len(orjson.dumps(USER))
+    assert token_blocks[4].digest == fingerprint(orjson.dumps(USER))
 
 
 def test_the_semi_stable_slot_begins_where_the_prompt_says():
-    found = blocks(replace(prompt(SYSTEM, DEVELOPER, USER), semi=(0, 1)), fingerprint)
+    token_blocks = blocks(replace(prompt(SYSTEM, DEVELOPER, USER), semi=(0, 1)), fingerprint)
 
-    assert [one.slot for one in found] == [
+    assert [one.slot for one in token_blocks] == [
         PromptSlot.STABLE,
         PromptSlot.SEMI_STABLE,
         PromptSlot.SEMI_STABLE,

@@ -38,11 +38,13 @@ def running_planning(
 ) -> Iterator[PromptPlanning]:
     """Planning on this store; it leaves no conversation alone unless the planner does."""
     given = {"now": lambda: NOW, **fields}
-    found = PromptPlanning(planner or Planner(SECRET, share=0.0), store, LoopTasks(), **given)
+    planning_service = PromptPlanning(
+        planner or Planner(SECRET, share=0.0), store, LoopTasks(), **given
+    )
     try:
-        yield found
+        yield planning_service
     finally:
-        found.close()
+        planning_service.close()
 
 
 def chat(turns: int = 0, **fields: Any) -> Call:
@@ -55,12 +57,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 async def plan_and_store(planning: PromptPlanning, asked: Call) -> Planned:
     """The call, once the store has what was decided for it."""
-    found = await planning.plan(asked, ROUTE)
-    assert isinstance(found, Planned)
+    planned = await planning.plan(asked, ROUTE)
+    assert isinstance(planned, Planned)
     async with asyncio.timeout(20):  # each wait of its own is short, for a caller waits with it
         while planning._unstored:
-            await planning.wait_until_stored(found)
-    return found
+            await planning.wait_until_stored(planned)
+    return planned
 
 
 def as_planned(found: Planned | Passthrough) -> Planned:

@@ -23,9 +23,9 @@ HARM = Harm(calls=50, more=0.42)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    found = open_store(tmp_path, Store)
-    yield found
-    found.close(5)
+    opened = open_store(tmp_path, Store)
+    yield opened
+    opened.close(5)
 
 
 async def stepped_back(guard: PlanningGuard, tasks: LoopTasks) -> None:
@@ -43,7 +43,7 @@ def test_a_place_is_suspended_in_the_database_and_people_are_notified_once(store
 
     assert store.layouts.standings().of(PLACE).suspended == HARM.why
     assert not store.layouts.standings().of(LayoutScope("team_1", "chat", "claude")).suspended
-    assert [each.subject for each in alerts] == ["feature chat of team team_1 on gpt"]
+    assert [alert.subject for alert in alerts] == ["feature chat of team team_1 on gpt"]
     assert len(tasks._tasks) == 1
 
 
@@ -57,9 +57,9 @@ def approved_layouts(store: Store, count: int) -> None:
 
 async def layout_while_it_is_stopped(guard: PlanningGuard, tasks: LoopTasks) -> int:
     guard.stop(PLACE, Harm(calls=20, more=0.42, layout=1))
-    found = guard.layout_in_force(PLACE, 1)
+    layout_version = guard.layout_in_force(PLACE, 1)
     await asyncio.gather(*tasks._tasks)
-    return found
+    return layout_version
 
 
 def test_a_layout_that_harms_is_used_no_more_before_the_database_says_so(store):

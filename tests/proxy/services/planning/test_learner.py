@@ -10,9 +10,9 @@ from proxy.services.planning.learner import BackgroundLearner
 
 @pytest.fixture
 def school():
-    found = BackgroundLearner(waiting=3)
-    yield found
-    found.close()
+    learner_made = BackgroundLearner(waiting=3)
+    yield learner_made
+    learner_made.close()
 
 
 def wait_until_idle(school: BackgroundLearner) -> None:

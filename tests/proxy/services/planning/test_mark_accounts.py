@@ -87,8 +87,8 @@ def test_a_stake_that_was_lost_before_a_restart_is_not_paid_again(store):
 
 def test_processes_that_count_at_once_come_to_the_same_account(store):
     processes = [SharingProcess(store) for _ in range(2)]
-    for at in range(4):
-        processes[at % 2].ask_alone(str(at))
+    for index in range(4):
+        processes[index % 2].ask_alone(str(index))
     for process in (*processes, *processes):
         process.share()
     (stored,) = store.mark_accounts.updated_since(0.0, 10)
@@ -118,10 +118,10 @@ def test_counts_made_while_the_store_is_away_are_stored_later(store, tmp_path):
 def test_the_dollar_of_a_team_is_one_for_all_processes_and_through_restarts(store):
     processes = [SharingProcess(store, DEAR) for _ in range(2)]
     lost = 0.0
-    for at in range(0, 120, 2):
-        lost += processes[at // 2 % 2].lose(range(at, at + 2))
-        processes[at // 2 % 2].share()
-        if at % 20 == 0:
+    for start in range(0, 120, 2):
+        lost += processes[start // 2 % 2].lose(range(start, start + 2))
+        processes[start // 2 % 2].share()
+        if start % 20 == 0:
             asyncio.run(processes[0].exchange.stop())
             processes[0] = SharingProcess(store, DEAR)
             processes[0].share()

@@ -50,30 +50,32 @@ from tests.proxy.services.planning.planning_fixtures import (
 )
 def test_a_prompt_that_no_cache_would_keep_is_not_planned(store, asked):
     with running_planning(store) as planning:
-        found = run(planning.plan(asked, ROUTE))
+        planned = run(planning.plan(asked, ROUTE))
 
-    assert isinstance(found, Passthrough)
-    assert found.why == ""
-    assert found.reason in {eligibility.NO_PROMPT, eligibility.UNDER_2_KB}
+    assert isinstance(planned, Passthrough)
+    assert planned.why == ""
+    assert planned.reason in {eligibility.NO_PROMPT, eligibility.UNDER_2_KB}
 
 
 def test_tags_are_taken_off_however_small_a_prompt_is(store):
-    asked = call(
+    planning_request = call(
         body(
             chat_message("system", "<tg:variable>It is noon.</tg:variable>"),
             chat_message("user", "?"),
         )
     )
     with running_planning(store) as planning:
-        found = as_planned(run(planning.plan(asked, ROUTE)))
+        planned = as_planned(run(planning.plan(planning_request, ROUTE)))
 
-    assert b"<tg:" not in found.body
+    assert b"<tg:" not in planned.body
 
 
 def test_a_huge_prompt_goes_unmodified(store):
-    asked = call(body(chat_message("user", "x" * eligibility.MAX_PLANNED_BYTES)))
+    planning_request = call(body(chat_message("user", "x" * eligibility.MAX_PLANNED_BYTES)))
     with running_planning(store) as planning:
-        assert run(planning.plan(asked, ROUTE)) == Passthrough("the prompt is too large to plan")
+        assert run(planning.plan(planning_request, ROUTE)) == Passthrough(
+            "the prompt is too large to plan"
+        )
 
 
 def test_a_feature_for_which_planning_is_off_goes_unmodified(tmp_path):
@@ -91,13 +93,13 @@ def test_a_feature_that_is_suspended_goes_unmodified_and_says_so(store):
 
 
 def test_a_prompt_that_cannot_be_planned_goes_unmodified_with_the_reason(store):
-    asked = call(orjson.dumps({"model": "m", "messages": "x" * 4_096}))
+    planning_request = call(orjson.dumps({"model": "m", "messages": "x" * 4_096}))
     with running_planning(store) as planning:
-        found = run(planning.plan(asked, ROUTE))
+        planned = run(planning.plan(planning_request, ROUTE))
 
-    assert isinstance(found, Passthrough)
-    assert found.why.startswith("not a chat body")
-    assert len(found.why) <= planning_._MAX_REASON_CHARS
+    assert isinstance(planned, Passthrough)
+    assert planned.why.startswith("not a chat body")
+    assert len(planned.why) <= planning_._MAX_REASON_CHARS
 
 
 def test_a_planner_that_fails_costs_no_call(store, caplog):
@@ -120,11 +122,11 @@ def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
             return super().read_call(asked)
 
     with running_planning(store, Hangs(SECRET)) as planning:
-        found = run_in_instant_time(planning.plan(call(body(chat_message("user", LARGE))), ROUTE))
+        planned = run_in_instant_time(planning.plan(call(body(chat_message("user", LARGE))), ROUTE))
         while_it_hangs = run_in_instant_time(planning.plan(chat(), ROUTE))
         over.set()
 
-    assert found == while_it_hangs == Passthrough("planning took too long")
+    assert planned == while_it_hangs == Passthrough("planning took too long")
     assert len(caplog.records) == 2
 
 
@@ -170,8 +172,8 @@ def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
 def test_calls_that_begin_and_end_hold_nobody_back(store):
     async def work(planning: PromptPlanning) -> None:
         for _ in range(3):
-            found = await planning.plan(chat(), ROUTE)
-            for each in (found, Passthrough()):
+            planned = await planning.plan(chat(), ROUTE)
+            for each in (planned, Passthrough()):
                 planning.note_answer_started(each)
                 planning.note_attempt_ended(each)
             assert planning._fanout._events == {}
@@ -182,8 +184,8 @@ def test_calls_that_begin_and_end_hold_nobody_back(store):
 
 def test_an_answer_says_why_the_cache_missed(store):
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, chat()))
-        miss = planning.settle(found, Usage(input=3_000))
+        planned = run(plan_and_store(planning, chat()))
+        miss = planning.settle(planned, Usage(input=3_000))
 
     assert miss is not None
     assert miss.reason == "first_seen"
@@ -204,20 +206,20 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
 
 def test_features_that_are_left_alone_are_bounded(store):
     with running_planning(store) as planning:
-        found = as_planned(run(planning.plan(chat(), ROUTE)))
+        planned = as_planned(run(planning.plan(chat(), ROUTE)))
         planning._refused = {
             LayoutScope("t", str(n)): 0.0 for n in range(planning_._MAX_WAITING_PLANS + 1)
         }
-        planning.note_refusal(found)
+        planning.note_refusal(planned)
 
-    assert planning._refused.keys() == {found.place}
+    assert planning._refused.keys() == {planned.place}
 
 
 def test_an_answer_waits_for_no_prompt_that_is_planned(store):
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, chat()))
+        planned = run(plan_and_store(planning, chat()))
         with planning._lock:
-            miss = planning.settle(found, Usage(input=3_000))
+            miss = planning.settle(planned, Usage(input=3_000))
         assert miss is not None
         assert miss.reason is MissReason.FIRST_SEEN
         assert planning.settle(Passthrough(), Usage(input=3_000)) is None
@@ -229,8 +231,8 @@ def test_a_planner_that_fails_costs_no_answer(store, caplog):
             raise ZeroDivisionError
 
     with running_planning(store, Broken(SECRET, share=0.0)) as planning:
-        found = run(plan_and_store(planning, chat()))
+        planned = run(plan_and_store(planning, chat()))
 
-        assert planning.settle(found, None) is None
+        assert planning.settle(planned, None) is None
         assert not planning._lock.locked()
     assert "could not be evaluated" in caplog.text

@@ -45,9 +45,9 @@ def names(found: Planned | Passthrough) -> list[str]:
 
 def test_a_conversations_plan_is_stored_before_its_answer_ends(store):
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, chat(tools=[tool("a")])))
+        planned = run(plan_and_store(planning, chat(tools=[tool("a")])))
 
-    assert store.plans.find(found.draft.conversation.hex(), NOW) == found.plan
+    assert store.plans.find(planned.draft.conversation.hex(), NOW) == planned.plan
 
 
 def test_another_process_goes_on_as_the_first_began(store):
@@ -57,28 +57,28 @@ def test_another_process_goes_on_as_the_first_began(store):
         running_planning(store) as second,
     ):
         run(plan_and_store(first, chat(tools=tools)))
-        found = run(plan_and_store(second, chat(1, tools=tools)))
+        planned = run(plan_and_store(second, chat(1, tools=tools)))
 
-    assert found.plan.arm is ExperimentArm.CONTROL
-    assert names(found) == ["b", "a"]
+    assert planned.plan.arm is ExperimentArm.CONTROL
+    assert names(planned) == ["b", "a"]
 
 
 def test_a_conversation_nobody_has_heard_of_is_joined(store):
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, chat(2, tools=[tool("b"), tool("a")])))
+        planned = run(plan_and_store(planning, chat(2, tools=[tool("b"), tool("a")])))
 
-    assert found.plan.joined
-    assert names(found) == ["b", "a"]
+    assert planned.plan.joined
+    assert names(planned) == ["b", "a"]
 
 
 @pytest.mark.parametrize("kind", [UnreachableStore, SlowStore])
 def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, kind, caplog):
     store = open_store(tmp_path, kind)
     with running_planning(store) as planning:
-        found = as_planned(run_in_instant_time(planning.plan(chat(1), ROUTE)))
+        planned = as_planned(run_in_instant_time(planning.plan(chat(1), ROUTE)))
     store.close(5)
 
-    assert found.plan.joined
+    assert planned.plan.joined
     assert "The plan of a conversation could not be read" in caplog.text
 
 
@@ -89,11 +89,11 @@ def test_the_first_to_keep_a_plan_decides_for_both(store):
     ):
         run(plan_and_store(first, chat(tools=[tool("b"), tool("a")])))
         begun = run(plan_and_store(second, chat(tools=[tool("b"), tool("a")])))
-        found = run(plan_and_store(second, chat(1, tools=[tool("b"), tool("a")])))
+        planned = run(plan_and_store(second, chat(1, tools=[tool("b"), tool("a")])))
 
     assert begun.plan.arm is ExperimentArm.TREATED
-    assert found.plan.arm is ExperimentArm.CONTROL
-    assert names(found) == ["b", "a"]
+    assert planned.plan.arm is ExperimentArm.CONTROL
+    assert names(planned) == ["b", "a"]
 
 
 def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
@@ -107,10 +107,10 @@ def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
         return await asyncio.gather(*(planning.plan(each, ROUTE) for each in calls))
 
     with running_planning(store) as planning:
-        found = run(work(planning))
+        result = run(work(planning))
 
-    assert sorted(map(names, found), key=len) in ([["b"], ["b", "a"]], [["b"], ["a", "b"]])
-    assert len(as_planned(found[0]).plan.tools) != len(as_planned(found[1]).plan.tools)
+    assert sorted(map(names, result), key=len) in ([["b"], ["b", "a"]], [["b"], ["a", "b"]])
+    assert len(as_planned(result[0]).plan.tools) != len(as_planned(result[1]).plan.tools)
 
 
 def test_a_tool_another_process_met_first_keeps_its_place(store):
@@ -120,10 +120,10 @@ def test_a_tool_another_process_met_first_keeps_its_place(store):
     with running_planning(store) as first, running_planning(store) as second:
         run(plan_and_store(first, chat(tools=tools("m"))))
         run(plan_and_store(second, chat(1, tools=tools("m", "z"))))
-        found = run(plan_and_store(first, chat(2, tools=tools("m", "z", "a"))))
+        planned = run(plan_and_store(first, chat(2, tools=tools("m", "z", "a"))))
         again = run(plan_and_store(second, chat(3, tools=tools("m", "z", "a"))))
 
-    assert names(found) == names(again) == ["m", "z", "a"]
+    assert names(planned) == names(again) == ["m", "z", "a"]
 
 
 def test_a_call_that_was_not_planned_has_nothing_to_wait_for(store):
@@ -136,9 +136,9 @@ def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
 
     async def work(planning: PromptPlanning) -> float:
         loop = asyncio.get_running_loop()
-        found = await planning.plan(chat(), ROUTE)
+        planned = await planning.plan(chat(), ROUTE)
         began = loop.time()
-        await planning.wait_until_stored(found)
+        await planning.wait_until_stored(planned)
         return loop.time() - began
 
     with running_planning(store) as planning:
@@ -181,10 +181,10 @@ def test_plans_on_their_way_to_the_store_are_bounded(store):
             str(number): None for number in range(planning_._MAX_WAITING_PLANS)
         }
         planning._unstored = waiting
-        found = as_planned(run(planning.plan(chat(), ROUTE)))
+        planned = as_planned(run(planning.plan(chat(), ROUTE)))
 
         assert len(planning._unstored) == planning_._MAX_WAITING_PLANS
-        assert planning._planner.known_plan(found.draft) == found.plan
+        assert planning._planner.known_plan(planned.draft) == planned.plan
 
 
 def test_plans_waiting_for_the_store_hold_no_prompt_text(tmp_path):
@@ -226,10 +226,10 @@ def identities(
     async def work() -> list[set[tuple[bytes, ExperimentArm]]]:
         found: list[set[tuple[bytes, ExperimentArm]]] = [set() for _ in sessions]
         for turn in range(6):
-            for at, calls in enumerate(sessions):
-                one = await plan_and_store(replicas[(at + turn) % len(replicas)], calls[turn])
+            for index, calls in enumerate(sessions):
+                one = await plan_and_store(replicas[(index + turn) % len(replicas)], calls[turn])
                 if turn >= since:
-                    found[at].add((one.draft.conversation, one.plan.arm))
+                    found[index].add((one.draft.conversation, one.plan.arm))
         return found
 
     return run(work())
@@ -241,26 +241,28 @@ def test_sessions_that_begin_alike_are_kept_apart_by_all_replicas(store):
         running_planning(store, Planner(SECRET, share=0.5)) as one,
         running_planning(store, Planner(SECRET)) as two,
     ):
-        found = identities(sessions, one, two)
+        identity_sets = identities(sessions, one, two)
 
-    assert {len({name for name, _ in each}) for each in found} == {1}
-    assert len(set[Any]().union(*found)) == 10
+    assert {len({name for name, _ in each}) for each in identity_sets} == {1}
+    assert len(set[Any]().union(*identity_sets)) == 10
 
 
 def test_replicas_agree_on_who_goes_on_with_what_all_began(store):
     sessions = [session(f"S{n}") for n in range(6)]
     planners = [Planner(SECRET, share=0.5) for _ in range(2)]
     with running_planning(store, planners[0]) as one, running_planning(store, planners[1]) as two:
-        found = identities(sessions, one, two, since=1)
+        identity_sets = identities(sessions, one, two, since=1)
 
-    assert {len(each) for each in found} == {1}
-    assert len(set[Any]().union(*found)) == 6
+    assert {len(each) for each in identity_sets} == {1}
+    assert len(set[Any]().union(*identity_sets)) == 6
 
 
 def test_a_restart_in_the_middle_changes_nothing(store):
     sessions = [session(f"S{n}", chat_message("user", f"I am {n}.")) for n in range(4)]
     with running_planning(store) as before:
-        first = [run(plan_and_store(before, calls[at])) for calls in sessions for at in range(3)]
+        first = [
+            run(plan_and_store(before, calls[index])) for calls in sessions for index in range(3)
+        ]
     with running_planning(store) as after:
         last = [run(plan_and_store(after, calls[4])) for calls in sessions]
 
@@ -277,8 +279,8 @@ def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(stor
         found: list[set[bytes]] = [set() for _ in sessions]
         for turn in range(4):
             calls = [planning.plan(each[turn], ROUTE) for each in sessions]
-            for at, one in enumerate(await asyncio.gather(*calls)):
-                found[at] |= {as_planned(one).draft.conversation} if turn else set()
+            for index, one in enumerate(await asyncio.gather(*calls)):
+                found[index] |= {as_planned(one).draft.conversation} if turn else set()
         return found
 
     with running_planning(store) as planning:

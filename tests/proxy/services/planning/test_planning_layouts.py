@@ -45,13 +45,13 @@ def opening(found: Planned | Passthrough) -> str:
 
 @cache
 def layout(words: str = ABOVE) -> Layout:
-    found = learned_layout(
+    layout_learned = learned_layout(
         TARGETS["openai-interval"],
         (body(*conversation_messages(0, words.format(n) + RULES, f"I am {n}.")) for n in range(30)),
         feature="chat",
     )
-    assert found is not None
-    return found
+    assert layout_learned is not None
+    return layout_learned
 
 
 def approve(store: Store, found: Layout, digest: str) -> int:
@@ -117,7 +117,9 @@ def test_conversation_leaves_a_layout_that_was_rolled_back_once_it_is_cold(store
     clock = ManualClock(NOW + 60)
     with running_planning(store, now=clock) as planning:
         approve(store, layout(), "d1")
-        calls = [call(body(*conversation_messages(at, ABOVE.format(0) + RULES))) for at in range(3)]
+        calls = [
+            call(body(*conversation_messages(index, ABOVE.format(0) + RULES))) for index in range(3)
+        ]
         for each in calls[:2]:
             begun = run(plan_and_store(planning, each))
             planning._planner.settle_call(as_planned(begun), None)
@@ -134,9 +136,9 @@ def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
     with running_planning(store) as planning:
         draft = planning._planner.read_call(eligibility.planning_request(numbered_call()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
-        found = run(plan_and_store(planning, numbered_call()))
+        planned = run(plan_and_store(planning, numbered_call()))
 
-    assert opening(found).startswith("Call number")
+    assert opening(planned).startswith("Call number")
 
 
 @pytest.mark.parametrize("kind", [UnreachableStore, SlowStore])
@@ -147,10 +149,10 @@ def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog
         planning._planner.adopt_plan(draft, Plan(layout=9))
         state = FeatureState(mode=PlanningMode.APPLY, version=9)
         store.board.current = FeatureStates(places={PLACE: state})
-        found = run_in_instant_time(planning.plan(numbered_call(), ROUTE))
+        planned = run_in_instant_time(planning.plan(numbered_call(), ROUTE))
     store.close(5)
 
-    assert opening(found).startswith("Call number")
+    assert opening(planned).startswith("Call number")
     assert "A layout could not be read" in caplog.text
 
 
@@ -159,10 +161,10 @@ def test_a_layout_that_cannot_be_read_moves_nothing(store):
     store.layouts.approve(PLACE, 1, "ann", NOW - 60)
     store.board.refresh()
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, numbered_call()))
+        planned = run(plan_and_store(planning, numbered_call()))
 
-    assert found.plan.layout == 1
-    assert opening(found).startswith("Call number")
+    assert planned.plan.layout == 1
+    assert opening(planned).startswith("Call number")
 
 
 def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
@@ -177,6 +179,6 @@ def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
     assert (before.plan.layout, again.plan.layout) == (0, version)
     assert again.plan.replaced == 1
     assert goes_on.plan.layout == version
-    found = store.plans.find(again.draft.conversation.hex(), NOW)
-    assert found is not None
-    assert found.layout == version
+    stored = store.plans.find(again.draft.conversation.hex(), NOW)
+    assert stored is not None
+    assert stored.layout == version

@@ -46,9 +46,9 @@ def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_t
         for number in range(planning_._MAX_INLINE_BLOCKS + 1)
     ]
     with running_planning(store) as planning:
-        found = as_planned(run(planning.plan(call(body(*messages)), ROUTE)))
+        planned = as_planned(run(planning.plan(call(body(*messages)), ROUTE)))
 
-        planning.settle(found, Usage(input=20_000))
+        planning.settle(planned, Usage(input=20_000))
         lessons_are_learned(planning)
         edited = [chat_message("user", "Otherwise."), *messages[1:]]
         again = as_planned(run(planning.plan(call(body(*edited)), ROUTE)))
@@ -64,9 +64,9 @@ def test_learning_from_a_call_does_not_look_up_its_miss_again(store):
             raise AssertionError
 
     with running_planning(store, Once(SECRET, share=0.0)) as planning:
-        found = run(plan_and_store(planning, chat()))
+        planned = run(plan_and_store(planning, chat()))
         with planning._lock:
-            miss = planning.settle(found, Usage(input=3_000))
+            miss = planning.settle(planned, Usage(input=3_000))
         lessons_are_learned(planning)
         again = run(plan_and_store(planning, chat()))
 
@@ -80,8 +80,8 @@ def teach(planning: PromptPlanning, calls: int = 30) -> None:
     async def work() -> None:
         for number in range(calls):
             raw = body(*conversation_messages(0, ABOVE.format(number) + RULES, f"I am {number}."))
-            found = await plan_and_store(planning, call(raw))
-            planning.settle(found, Usage(input=3_000))
+            planned = await plan_and_store(planning, call(raw))
+            planning.settle(planned, Usage(input=3_000))
 
     run(work())
     lessons_are_learned(planning)
@@ -110,16 +110,16 @@ def test_proposal_that_calls_no_longer_speak_for_is_withdrawn(store):
     with running_planning(store) as planning:
         teach(planning)
 
-    states = {each.digest: each.state.value for each in store.layouts.proposals(PLACE)}
+    states = {proposal.digest: proposal.state.value for proposal in store.layouts.proposals(PLACE)}
     assert states.pop("earlier") == "withdrawn"
     assert list(states.values()) == ["proposed"]
 
 
 def test_calls_that_show_nothing_propose_nothing(store):
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, chat()))
+        planned = run(plan_and_store(planning, chat()))
         for _ in range(30):
-            planning.settle(found, None)
+            planning.settle(planned, None)
         lessons_are_learned(planning)
 
     assert store.layouts.proposals(PLACE) == []
@@ -139,12 +139,12 @@ def test_a_lesson_the_store_does_not_take_is_reported(store, caplog):
 
 def test_a_lesson_that_fails_harms_no_other(store, caplog):
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, chat()))
+        planned = run(plan_and_store(planning, chat()))
         lessons, planning._lessons = planning._lessons, None  # type: ignore[assignment]
-        planning.settle(found, None)
+        planning.settle(planned, None)
         lessons_are_learned(planning)
         planning._lessons = lessons
-        planning.settle(found, None)
+        planning.settle(planned, None)
         lessons_are_learned(planning)
 
     assert [record.message for record in caplog.records] == ["A call could not be learned from"]
@@ -156,8 +156,8 @@ def test_features_whose_calls_are_counted_are_bounded(store):
         planning._calls.update(
             LayoutScope("t", str(n)) for n in range(planning_._MAX_WAITING_PLANS)
         )
-        found = run(plan_and_store(planning, chat()))
-        planning.settle(found, None)
+        planned = run(plan_and_store(planning, chat()))
+        planning.settle(planned, None)
         lessons_are_learned(planning)
 
     assert len(planning._calls) <= 1
@@ -165,9 +165,9 @@ def test_features_whose_calls_are_counted_are_bounded(store):
 
 def test_a_call_that_is_answered_while_the_gateway_stops_teaches_nothing(store, caplog):
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, chat()))
+        planned = run(plan_and_store(planning, chat()))
         planning.close()
-        planning.settle(found, None)
+        planning.settle(planned, None)
 
     assert len(planning._lessons) == 0
     assert caplog.records == []

@@ -25,16 +25,16 @@ OPENAI = route("openai", regime="openai-breakpoint")
 
 
 async def plan_turn(planning: PromptPlanning, turns: int) -> Planned:
-    found = await planning.plan(chat(turns), CLAUDE)
-    await planning.wait_until_stored(found)
-    return as_planned(found)
+    planned = await planning.plan(chat(turns), CLAUDE)
+    await planning.wait_until_stored(planned)
+    return as_planned(planned)
 
 
 def test_a_providers_diagnosis_is_joined_to_a_miss(store):
     with running_planning(store) as planning:
-        found = run(plan_turn(planning, 0))
+        planned = run(plan_turn(planning, 0))
         reason = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
-        miss = planning.settle(found, ANSWERED, reason)
+        miss = planning.settle(planned, ANSWERED, reason)
 
     assert miss is not None
     assert miss.reason is MissReason.PARAMETER_CHANGED
@@ -46,9 +46,9 @@ SAID = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 8_000)
 
 def test_a_providers_diagnosis_does_not_wait_for_a_prompt_being_planned(store):
     with running_planning(store) as planning:
-        found = run(plan_turn(planning, 0))
+        planned = run(plan_turn(planning, 0))
         with planning._lock:
-            miss = planning.settle(found, ANSWERED, SAID)
+            miss = planning.settle(planned, ANSWERED, SAID)
 
     assert miss is not None
     assert miss.reason is MissReason.PARAMETER_CHANGED
@@ -57,10 +57,10 @@ def test_a_providers_diagnosis_does_not_wait_for_a_prompt_being_planned(store):
 
 def test_a_providers_diagnosis_of_a_long_call_is_reported(store):
     with running_planning(store) as planning:
-        found = run(plan_turn(planning, planning_._MAX_INLINE_BLOCKS // 2))
-        miss = planning.settle(found, ANSWERED, SAID)
+        planned = run(plan_turn(planning, planning_._MAX_INLINE_BLOCKS // 2))
+        miss = planning.settle(planned, ANSWERED, SAID)
 
-    assert len(found.evidence.sent.blocks) > planning_._MAX_INLINE_BLOCKS
+    assert len(planned.evidence.sent.blocks) > planning_._MAX_INLINE_BLOCKS
     assert miss is not None
     assert miss.detail.startswith("the provider says the model changed; by our account nothing")
     assert miss.tokens == 8_000
@@ -73,6 +73,6 @@ def respond(*, stored: bool, **fields: Any) -> Call:
 
 def test_a_response_that_goes_on_from_another_goes_unmodified_and_says_why(store):
     with running_planning(store) as planning:
-        found = run(planning.plan(respond(stored=True, previous_response_id="resp_1"), OPENAI))
+        planned = run(planning.plan(respond(stored=True, previous_response_id="resp_1"), OPENAI))
 
-    assert found == Passthrough("it goes on from what its provider keeps")
+    assert planned == Passthrough("it goes on from what its provider keeps")

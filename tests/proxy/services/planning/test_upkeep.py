@@ -140,8 +140,8 @@ def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
 
 
 def test_a_feature_that_is_suspended_is_reported(tmp_path, caplog):
-    found = Suspension(LayoutScope("team_1", "chat"), "it cost 12 % more")
-    opened = store(tmp_path, lambda *_: [found])
+    suspension = Suspension(LayoutScope("team_1", "chat"), "it cost 12 % more")
+    opened = store(tmp_path, lambda *_: [suspension])
     alerts = AlertRecorder()
     run_for(opened, partial(suspend_harmful_features, say=alerts), 0.3)
 
