@@ -24,7 +24,7 @@ from proxy.engines.profile_file import parse_profiles
 from proxy.engines.profiles import EngineProfile
 from proxy.records.amounts import quantity
 from proxy.settings import Settings, upstream_keys
-from proxy.upstream.cloud_auth import is_package_installed
+from proxy.upstream.cloud_packages import is_package_installed
 from slo.objectives.ladder_levels import RESERVED_LEVELS
 from slo.policies.file import Policies, models, policies_by_kind, read
 from slo.toml.nodes import Node, decode_toml, parse_toml

@@ -210,7 +210,7 @@ def missing_credentials(catalog: Catalog) -> Iterator[str]:
 def upstreams_by_key(catalog: Catalog) -> tuple[list[str], list[str]]:
     """The upstreams that have the key they need, and those without, with the variable to set."""
     from proxy.settings import upstream_keys
-    from proxy.upstream.cloud_auth import is_package_installed
+    from proxy.upstream.cloud_packages import is_package_installed
 
     keys = upstream_keys(upstream.key_env for upstream in catalog.upstreams.values())
     having, lacking = [], []

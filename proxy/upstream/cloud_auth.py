@@ -7,7 +7,6 @@ loaded with the first call.
 """
 
 import asyncio
-import importlib.util
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,8 +16,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from proxy.catalog.entries import Auth, Upstream
-from proxy.errors import UpstreamError, how_to_install
+from proxy.errors import UpstreamError
 from proxy.providers.cloud_platforms.aws_errors import EXPIRED_TYPES, error_type
+from proxy.upstream.cloud_packages import not_installed
 from proxy.upstream.pool_limit import UNSENT_IF_CANCELLED
 
 #: Bodies from this size on are hashed on a thread: that takes a millisecond or more.
@@ -245,26 +245,3 @@ def missing_key(text: str) -> UpstreamError:
     error = UpstreamError(text, status=503, code="upstream_key_missing", retryable=True)
     error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
     return error
-
-
-#: The package of each way, and the extra of ours that brings it.
-_PACKAGES: Final[Mapping[Auth, tuple[str, str]]] = {
-    "aws": ("botocore", "bedrock"),
-    "google": ("google.auth", "vertex"),
-}
-
-
-def is_package_installed(auth: Auth) -> bool:
-    """True if the package is there with which an upstream's requests are proven."""
-    if auth not in _PACKAGES:
-        return True
-    try:
-        return importlib.util.find_spec(_PACKAGES[auth][0]) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-def not_installed(auth: Auth) -> str:
-    """A clause that names the package of a cloud, and tells how to install it."""
-    package, extra = _PACKAGES[auth]
-    return f"{package} is not installed: {how_to_install(extra)}"

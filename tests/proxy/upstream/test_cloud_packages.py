@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from proxy.catalog.entries import Auth
-from proxy.upstream.cloud_auth import is_package_installed, not_installed
+from proxy.upstream.cloud_packages import is_package_installed, not_installed
 
 
 @pytest.mark.parametrize("auth", ["key", "aws", "google"])
