@@ -28,13 +28,14 @@ in it, so savings from text that both arms share are somewhat overstated.
 
 ``HarmWatch`` judges within some fifty calls. Of each call it is known what it should cost as it is
 sent, and what it should have cost unmodified, by one model of the provider's cache. What the
-provider loses would be lost either way and is no matter of planning. A call that paid for marks
-which may still be read, and nothing else, is judged later: once its conversation went on, with or
-without them, or once they died. A feature is surely dearer when the calls judged last cost more
-together than unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than
+provider loses would be lost either way and is no matter of planning. A call that is dearer by marks
+alone, which may still be read, is judged later: once its conversation went on, with or without
+them, or once they died. One that is cheaper in any case counts at once, so that a first write is
+not judged before the reads that it made possible. A feature is surely dearer when the calls judged
+last cost more together than unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than
 ``MIN_STANDARD_ERRORS`` of their sum. A layout is stopped, too, as soon as one more call like its
-latest would make it lose more than the learning stake in all, what the control arm lost beyond
-all gains counted.
+latest would make it lose more than the learning stake in all, what the control arm lost beyond all
+gains counted.
 """
 
 import math
@@ -326,8 +327,10 @@ class HarmWatch:
         self._judge_expired(now)
         pending_call = _PendingCall(call.planned - call.direct, call.direct, now + call.lives)
         beyond = pending_call.more - call.surcharge
-        if call.surcharge <= 0.0 or beyond > MAX_EXTRA_COST_SHARE * call.direct:
-            self._judge_call(pending_call)  # reading what it wrote does not pay for the rest
+        # It is cheaper even if its marks are never read, or reading them does not pay for the rest.
+        is_certain = pending_call.more <= 0.0 or beyond > MAX_EXTRA_COST_SHARE * call.direct
+        if call.surcharge <= 0.0 or is_certain:
+            self._judge_call(pending_call)
             return 0
         number = next(_numbers)
         self._open[number] = pending_call

@@ -246,6 +246,15 @@ def test_a_layout_is_stopped_before_one_more_dear_call_would_lose_more_than_its_
     assert (harm.calls, round(harm.more, 3)) == (10, 0.505)
 
 
+def test_reads_count_before_the_write_that_made_them_possible_is_judged():
+    watch = HarmWatch(stake=40.0)
+    write = CostComparison(planned=126.0, direct=100.0, surcharge=25.0, lives=300.0)
+    read = CostComparison(planned=15.0, direct=100.0, surcharge=0.5, lives=300.0)
+    number = watch.record_call(NOW, write, 0)
+    assert [watch.record_call(NOW + 1.0, read, before) for before in (0, 0, number)] == [0, 0, 0]
+    assert watch.current_harm(NOW + 2.0) is None
+
+
 def test_a_layout_whose_first_dear_call_loses_the_stake_makes_no_second_one():
     assert harm_after(HarmWatch(stake=10.0), (104.0, 100.0)) is None
     assert harm_after(HarmWatch(stake=10.0), (150.0, 100.0)) is not None
