@@ -179,7 +179,8 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> SegmentLines
     Args:
         start: Offset of a line, in bytes.
         sealed: True if nothing will be appended any more. Otherwise a last line that is not whole
-            may still be on its way, and is left for later.
+            may still be on its way, and is left for later. So is one with zeros in it: of a reserve
+            they were read before the lines that stand there now were written.
     """
     file.seek(start)
     lines: list[bytes] = []
@@ -191,7 +192,7 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> SegmentLines
         line = unframe(text) if text else None
         if line is not None:
             lines.append(line)
-        elif text and not sealed and not written.endswith(b"\n"):
+        elif text and not sealed and (b"\0" in text or not written.endswith(b"\n")):
             break
         elif text:
             torn.append(text)

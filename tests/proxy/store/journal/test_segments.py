@@ -64,6 +64,23 @@ def test_allocated_blocks_behind_the_lines_are_read_only_once_written(
     assert (late.lines, late.torn) == (LINES[:1], [])
 
 
+@pytest.mark.parametrize("seen", [0, 1, len(frame(LINES[0])) // 2])
+def test_lines_written_while_a_reserve_is_read_are_left_for_later(
+    tmp_path: Path, seen: int
+) -> None:
+    """A reader that reads in pieces sees zeros where lines were written after its last piece."""
+    path, first, rest = tmp_path / "a.segment", frame(LINES[0]), WHOLE[len(frame(LINES[0])) :]
+    path.write_bytes(WHOLE + first[:seen] + bytes(len(first) - seen) + rest)
+
+    with path.open("rb") as file:
+        early = read(file, 0, 99, sealed=False)
+        path.write_bytes(WHOLE + first + rest)
+        late = read(file, early.end, 99, sealed=False)
+
+    assert early.torn == late.torn == []
+    assert early.lines + late.lines == LINES + LINES
+
+
 @given(start=st.integers(0, len(WHOLE) - 1), length=st.integers(1, 900), fill=st.binary(max_size=9))
 def test_whatever_is_overwritten_costs_only_the_lines_it_touches(
     tmp_path_factory: pytest.TempPathFactory, start: int, length: int, fill: bytes
