@@ -25,7 +25,7 @@ from compaction.reading.prefix_digests import prefix_digests
 from compaction.reading.token_estimate import estimate_tokens
 
 #: Version of the algorithm: changes whenever the same conversation is compacted to other bytes.
-ALGORITHM_VERSION: Final = 5
+ALGORITHM_VERSION: Final = 6
 _UNTOUCHED: Final = frozenset({CompactionMode.OFF, CompactionMode.NATIVE})
 
 

@@ -9,7 +9,7 @@ from compaction.planner import CompactionPlanner, CompactionState
 from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import CalledTool, CannotCompactError, ParsedMessage
 from compaction.reading.message_parser import parse_message
-from compaction.reading.redaction import redact_secrets
+from compaction.reading.redaction import REDACTED, redact_secrets
 from compaction.recall import contains_name, spaced_ids
 from compaction.results.lossless_compression import parse_result
 from compaction.results.value_leaves import leaf_strings
@@ -85,11 +85,24 @@ def lost_values(
     lost: dict[Tokens, str] = {}
     for index in range(planner.conversation.lead, state.parts[-1].segment.end):
         for text in () if index in kept_indexes else _message_texts(messages[index]):
-            named = named_values(redact_secrets(text)).items()
+            named = named_values(text).items()
             lost |= {value: written for value, written in named if value not in sent_values}
         if len(lost) > _MAX_LOST_VALUES:
             break
     return tuple(lost.values())[:_MAX_LOST_VALUES]
+
+
+def redact_values(values: Sequence[str], raws: Sequence[bytes]) -> tuple[str, ...]:
+    """The values as they may be shown: those that only a key or a password holds are replaced.
+
+    Args:
+        raws: The messages that they come from.
+    """
+    messages = [parse_message(raw) for raw in raws] if values else []
+    texts = [message.text for message in messages]
+    texts += [call.arguments for message in messages for call in message.calls]
+    shown = TokenIndex(map(redact_secrets, texts))
+    return tuple([value if value in shown else REDACTED for value in values])
 
 
 def _stated_texts(text: str, facts_by_text: Mapping[str, Sequence[Fact]]) -> Iterator[str]:

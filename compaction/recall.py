@@ -14,7 +14,6 @@ import orjson
 from compaction.conversation_view import ConversationView
 from compaction.facts.rendering import flatten_text
 from compaction.reading.message import CannotCompactError, ParsedMessage, Voice
-from compaction.reading.redaction import redact_secrets
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.results.lossless_compression import compress_result
 from compaction.results.value_leaves import find_ids
@@ -103,13 +102,10 @@ def _source_index(messages: Sequence[ParsedMessage], name: str, start: int, end:
 def _quote_message(conversation: ConversationView, index: int, name: str) -> str:
     """Quotes a compacted message on one line; only the words around the name where it is long."""
     message = conversation.messages[index]
-    if message.voice is Voice.USER:
-        return f"user: {_excerpt_around(flatten_text(message.text), name)}"
-    safe = redact_secrets(message.text)
     if message.voice is not Voice.RESULT:
-        return f"{message.voice.value}: {_excerpt_around(flatten_text(safe), name)}"
-    excerpt = _excerpt_around(flatten_text(compress_result(safe)), name)
-    return f"{redact_secrets(conversation.short_call(index))} → {excerpt}"
+        return f"{message.voice.value}: {_excerpt_around(flatten_text(message.text), name)}"
+    excerpt = _excerpt_around(flatten_text(compress_result(message.text)), name)
+    return f"{conversation.short_call(index)} → {excerpt}"
 
 
 def _excerpt_around(line: str, name: str) -> str:

@@ -85,7 +85,7 @@ _NAME_JOINS, _FIGURE_JOINS = "-", "-.,:/"
 #: Words with a slash that are not names.
 _ORDINARY: Final = frozenset({"and/or", "he/she", "his/her", "yes/no", "n/a", "w/o", "either/or"})
 _escape: Final = re.compile(r"\\u([0-9a-fA-F]{4})").sub
-_MAX_TOKEN_CHARS: Final = 256
+_MAX_TOKEN_CHARS: Final = 4_096
 
 #: A value as the tokens that it is made of.
 Tokens = tuple[str, ...]

@@ -10,7 +10,6 @@ import orjson
 
 from compaction.facts.rendering import flatten_text, head_and_tail, unquote_json
 from compaction.reading.message import CalledTool
-from compaction.reading.redaction import redact_secrets
 
 #: Regular expression for values written without quotes: no comma or bracket that would end them.
 _PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z").match
@@ -163,7 +162,6 @@ class CallFormatter:
         name, text = _longest_argument(read, called.arguments)
         if len(text) <= self._most:
             return call_line(called, self._most)
-        text = redact_secrets(text)
         kind = (called.name, text[:_MIN_SHARED_HEAD_CHARS])
         other = _difference(self._whole.get(kind, ""), text)
         if not other:

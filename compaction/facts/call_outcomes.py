@@ -8,7 +8,6 @@ from typing import Final
 from compaction.facts.region_contents import ToolExchange
 from compaction.facts.rendering import flatten_text, text_head
 from compaction.reading.message import CannotCompactError
-from compaction.reading.redaction import redact_secrets
 from compaction.results.json_values import Number, Value
 from compaction.results.lossless_compression import parse_result
 from compaction.results.rereadable_results import MAX_FAULT_LINES, fault_lines
@@ -390,7 +389,7 @@ def _normalized_key(key: str) -> str:
 
 def _error_outcome(words: str) -> str:
     """An error in its words, on one line."""
-    text = flatten_text(redact_secrets(words.strip()))
+    text = flatten_text(words.strip())
     head = _title(text)
     text = text[head.end() :] if head and head.end() < len(text) else text
     return f"{ERROR}: {text_head(text, _MAX_ERROR_CHARS)}"

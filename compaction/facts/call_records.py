@@ -12,7 +12,6 @@ from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text, unquote_json
 from compaction.reading.message import Voice
-from compaction.reading.redaction import redact_secrets
 from compaction.results.pruning import MentionedWords, PruningDetail, words_of
 from compaction.results.result_lines import pruned_result_line
 
@@ -56,7 +55,7 @@ def exchange_fact(
     )
     is_action = kind is FactKind.ACTION
     outcome_text = result if is_action or result else _outcome_in_place(exchange, ended)
-    line = redact_secrets(f"{text}{ARROW}{outcome_text}" if outcome_text else text)
+    line = f"{text}{ARROW}{outcome_text}" if outcome_text else text
     is_left_out = ended.startswith(ERROR) and (ended.partition(": ")[2] or ended) not in line
     return Fact(
         kind=kind,
@@ -176,7 +175,7 @@ def _failed_call_line(exchange: ToolExchange, ended: CallOutcome, *, is_fixed: b
     if not wrong:
         return ""
     text = f"{call_line(exchange.called, _MAX_CALL_CHARS)}: {wrong}"
-    return redact_secrets(f"{text} (went well later)" if is_fixed else text)
+    return f"{text} (went well later)" if is_fixed else text
 
 
 #: Maximum later results with which a result is compared; only a loop has more of one subject.

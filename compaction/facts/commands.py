@@ -13,7 +13,6 @@ from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import sentences, text_head
 from compaction.facts.statements import settled_kind
 from compaction.reading.message import CannotCompactError, Voice
-from compaction.reading.redaction import REDACTED, redact_secrets
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.results.rereadable_results import (
     MAX_FAULT_LINES,
@@ -84,8 +83,7 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
 def _call_purpose(text: str, exchange: ToolExchange) -> str:
     """The last sentence before a call that tells something; "" for none, and for a decision.
 
-    Decisions have lines of their own. What a long text is cut in is no sentence. Nor is one told
-    that held a secret: another may stand beside it that does not look like one.
+    Decisions have lines of their own. What a long text is cut in is no sentence.
     """
     arguments = exchange.called.arguments[:_CALL_HEAD_CHARS]
     end = text.rfind(arguments) if arguments else -1
@@ -96,12 +94,9 @@ def _call_purpose(text: str, exchange: ToolExchange) -> str:
         for sentence in islice(spoken, int(end > _SCANNED_CHARS), None)
         if _tells(_without_filler(sentence))
     ]
-    last = purposes[-1] if purposes else REDACTED
-    return (
-        ""
-        if REDACTED in last or settled_kind(last) is not None
-        else text_head(_without_filler(last), _MAX_PURPOSE_CHARS)
-    )
+    if not purposes or settled_kind(purposes[-1]) is not None:
+        return ""
+    return text_head(_without_filler(purposes[-1]), _MAX_PURPOSE_CHARS)
 
 
 def _without_filler(sentence: str) -> str:
@@ -257,13 +252,12 @@ def _names_seen(
 
 def _request_texts(part: RegionContents, exchange: ToolExchange) -> Iterator[str]:
     """The texts and arguments of the assistant around a call."""
-    yield redact_secrets(part.region.messages[exchange.messages[0]].text)
+    yield part.region.messages[exchange.messages[0]].text
     read = parse_arguments(exchange.called)
     try:
-        arguments = "\n".join(leaf_strings(read)) if read is not None else exchange.called.arguments
+        yield "\n".join(leaf_strings(read)) if read is not None else exchange.called.arguments
     except CannotCompactError:
-        arguments = exchange.called.arguments
-    yield redact_secrets(arguments)
+        yield exchange.called.arguments
 
 
 def _covered_names(text: str) -> set[str]:
@@ -335,7 +329,7 @@ def command_facts(
         named = " ".join([*shown.get(index, ()), *more])
         yield Fact(
             kind=FactKind.COMMAND,
-            text=redact_secrets(" → ".join(filter(None, [*line, named]))),
+            text=" → ".join(filter(None, [*line, named])),
             turns=(exchange.turn,),
             messages=exchange.messages,
             key=keys[index],

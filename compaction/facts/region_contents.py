@@ -12,7 +12,6 @@ import msgspec
 from compaction.facts.call_lines import call_key, is_change
 from compaction.facts.fact import Region
 from compaction.reading.message import CalledTool, ParsedMessage, Voice
-from compaction.reading.redaction import redact_secrets
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 
 #: Regular expression for phrases with which tools report a change, at a result's beginning.
@@ -81,10 +80,7 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
     find: TextAnalyzer = analyze_uncached
 
     def messages_of(self, voice: Voice) -> Sequence[tuple[int, ParsedMessage]]:
-        """The messages of a voice that become part of the segment, each with its index.
-
-        Keys and passwords are taken out of all but the user's own words.
-        """
+        """The messages of a voice that become part of the segment, each with its index."""
         return self.messages_by_voice.get(voice, ())
 
     def turn_of(self, index: int) -> int:
@@ -99,23 +95,14 @@ def read_region(region: Region, find: TextAnalyzer = analyze_uncached) -> Region
     for index in range(region.start, region.end):
         message = region.messages[index]
         if index not in region.kept:
-            safe = message if message.voice is Voice.USER else _redacted_message(message, find)
-            messages_by_voice.setdefault(message.voice, []).append((index, safe))
-    results = dict(messages_by_voice.get(Voice.RESULT, ()))
-    exchanges = tuple(_exchanges(region, turns, results))
+            messages_by_voice.setdefault(message.voice, []).append((index, message))
     return RegionContents(
         region=region,
         turns=turns,
-        exchanges=exchanges,
+        exchanges=tuple(_exchanges(region, turns)),
         messages_by_voice=messages_by_voice,
         find=find,
     )
-
-
-def _redacted_message(message: ParsedMessage, find: TextAnalyzer) -> ParsedMessage:
-    """The message without keys and passwords."""
-    text = find(redact_secrets, message.text)
-    return message if text == message.text else msgspec.structs.replace(message, text=text)
 
 
 def _message_turns(region: Region) -> tuple[int, ...]:
@@ -129,9 +116,7 @@ def _message_turns(region: Region) -> tuple[int, ...]:
     return tuple(turns)
 
 
-def _exchanges(
-    region: Region, turns: tuple[int, ...], results: Mapping[int, ParsedMessage]
-) -> Iterator[ToolExchange]:
+def _exchanges(region: Region, turns: tuple[int, ...]) -> Iterator[ToolExchange]:
     """Calls with their results; then those that nothing answered."""
     pending_calls: dict[str, tuple[CalledTool, int]] = {}
     for index in range(region.start, region.end):
@@ -143,7 +128,7 @@ def _exchanges(
             called, where = pending_calls.pop(message.answers, _UNASKED)
             yield ToolExchange(
                 called=called,
-                result=results[index].text,
+                result=message.text,
                 turn=turns[index - region.start],
                 messages=(index,) if where < 0 else (where, index),
             )

@@ -10,7 +10,6 @@ from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import flatten_text, sentences
 from compaction.reading.message import Voice
-from compaction.reading.redaction import redact_secrets
 from compaction.results.value_leaves import is_identifier, value_leaves
 
 _MONEY: Final = "$€£"
@@ -152,8 +151,7 @@ def argument_values(
 ) -> Iterator[MessageValues]:
     """The values that calls were made with, each with its message."""
     for exchange in part.exchanges:
-        arguments = part.find(redact_secrets, exchange.called.arguments)
-        yield exchange.messages[0], part.find(named, arguments)
+        yield exchange.messages[0], part.find(named, exchange.called.arguments)
 
 
 def _line_words(line: str) -> set[str]:

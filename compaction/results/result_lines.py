@@ -22,6 +22,8 @@ from compaction.results.yaml_outline import parse_outline
 MAX_TEXT_CHARS: Final = 1_200
 #: Maximum characters of a text made of names and values in a record: every line may be needed.
 MAX_STRUCTURED_CHARS: Final = 12_000
+#: Maximum characters of a text without spaces that is one value, such as a token to log in with.
+_MAX_WORD_CHARS: Final = 4_096
 #: Maximum characters that pruning keeps of prose.
 MAX_PROSE_CHARS: Final = 600
 #: Maximum characters of the lines with ids quoted from the omitted text.
@@ -97,7 +99,7 @@ def _head_and_tail(text: str, max_chars: int) -> str:
     No token is cut in two, and no row of a table: a part of one would be another value.
     """
     text = one_line(text.strip())
-    if len(text) <= max_chars:
+    if len(text) <= max_chars or (len(text) <= _MAX_WORD_CHARS and " " not in text):
         return text
     first, last = _line_end(text, max_chars * 2 // 3), _line_start(text, len(text) - max_chars // 3)
     head, cut, tail = text[:first], text[first:last], text[last:]

@@ -1,5 +1,6 @@
 from collections.abc import Iterator, Sequence
 
+import msgspec
 import orjson
 import pytest
 
@@ -353,3 +354,24 @@ def test_newest_calls_bear_witness():
         evidence is not None and evidence.needed == 1 and evidence.lost == 0
         for evidence in evidences
     )
+
+
+@pytest.mark.parametrize("target", [0, 1_500, 250])
+def test_what_a_login_returned_reaches_the_model_whole_for_the_calls_to_come(target):
+    token = f"eyJhbGciOiJIUzI1NiJ9.eyJ{'a1B2c3D4e5' * 30}.SflKxwRJSM{'x9Y8' * 8}"
+    secrets = {"access_token": token, "wifi_password": "sunflower-2024"}
+    chat = [
+        user("Log in, and look up how it stands."),
+        *tool_call_and_result("login", {"password": "hunter2hunter2"}, secrets),
+        *(one for turn in range(9) for one in (user(f"Step {turn}?"), assistant(_POLITE))),
+        user("Please list the orders."),
+    ]
+
+    sent = once(chat, msgspec.structs.replace(ONCE, target=target))
+
+    assert sent.segments
+    prompt = b"".join(sent.messages).decode()
+    stands = [secret in prompt for secret in (token, "sunflower-2024", "hunter2hunter2")]
+    assert all(stands) or target == 250
+    assert all(stands) or token in sent.lost
+    assert "[secret]" not in prompt

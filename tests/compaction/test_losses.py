@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.compact import compact
+from compaction.losses import redact_values
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.value_tokens import find_name
@@ -50,6 +51,16 @@ def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():
     policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=1)
 
     assert compact(raws, policy, memory=CompactionMemory(), names_lost=True).lost == ("2", "3")
+
+
+def test_a_lost_secret_is_shown_as_one_and_other_lost_values_by_name():
+    raws = [
+        user("Log in"),
+        *tool_call_and_result("login", {}, {"access_token": "q9Zk27xPfLm3", "session": "S-1188"}),
+    ]
+
+    assert redact_values(("q9Zk27xPfLm3", "S-1188"), raws) == ("[secret]", "S-1188")
+    assert redact_values((), raws) == ()
 
 
 def test_nothing_is_lost_where_nothing_was_compacted():

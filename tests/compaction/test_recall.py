@@ -89,14 +89,6 @@ def test_quoted_text_stays_on_its_line():
     assert len(text.splitlines()) == 2
 
 
-def test_secrets_of_tools_do_not_come_back():
-    text = quoted_sources(
-        [user("Hi"), *tool_call_and_result("get", {}, "ORD-7788 password=hunter2hunter2")]
-    )
-
-    assert "hunter2" not in text
-
-
 def test_a_text_gets_more_text():
     assert orjson.loads(append_text(user("ORD-7788?"), "more"))["content"] == "ORD-7788?\n\nmore"
 

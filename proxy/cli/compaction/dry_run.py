@@ -15,6 +15,7 @@ from compaction.client_compaction import client_compaction_kind
 from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.conversation_view import view_conversation
 from compaction.facts.fact import Fact
+from compaction.losses import redact_values
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
@@ -59,7 +60,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         break_even: N*: calls that pay the compaction back, this one included; None where none do.
         segments: Messages that each part of the facts replaces, and its tokens, by the counts it
             was decided with.
-        lost: Values of the compacted messages that would not be sent any more.
+        lost: Values of the compacted messages that would not be sent any more; no secrets.
         target: Tokens it was to come down to; 0 for as far as facts go.
         target_missed: Tokens over the target; None where it is met, or there is none.
         kept_tokens: Tokens sent beside the facts: system text, tools and the turns that stay; None
@@ -175,7 +176,7 @@ def dry_run(
         model=model,
         break_even=result.break_even,
         segments=_fact_parts(result),
-        lost=tuple(map(str, result.lost)),
+        lost=redact_values(result.lost, chat.messages),
         keep_turns=policy.keep_turns,
         target=policy.target,
         target_missed=after - policy.target if 0 < policy.target < after else None,

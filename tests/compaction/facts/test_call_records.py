@@ -48,10 +48,6 @@ def test_thoughts_are_cut_sooner():
     assert len(fact(call_and_result("think", "", thought="so " * 200)).text) < 200
 
 
-def test_secrets_in_arguments_are_taken_out():
-    assert "AKIA" not in fact(call_and_result("get", "a", key="AKIAIOSFODNN7EXAMPLE")).text
-
-
 def exchange(name, result):
     return read_contents(call_and_result(name, result)).exchanges[0]
 

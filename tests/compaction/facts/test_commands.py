@@ -1,7 +1,6 @@
 import time
 
 import msgspec
-import pytest
 
 from compaction.facts.commands import call_purposes, names_to_keep
 from compaction.facts.detail_levels import segment_at
@@ -106,21 +105,6 @@ def test_the_latest_purposes_stay_where_room_is_short():
     assert len(purposes(*many, weight=200)) == 1
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "password=hunter2hunter2",
-        "PGPASSWORD=hunter2hunter2",
-        "the password is hunter2hunter2",
-        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG",
-        "token: abcd1234efgh5678",
-        "https://ada:hunter2@db.example/orders",
-    ],
-)
-def test_a_sentence_with_a_secret_is_no_purpose(secret):
-    assert purposes(step(f"I sign in with {secret} to see the orders.")) == {}
-
-
 def test_long_words_take_no_time():
     many = [step("word. " * 40_000 + "x" * 40_000, f"c{number}") for number in range(20)]
     read = read_contents(*many)
@@ -216,8 +200,8 @@ def test_facts_of_earlier_segments_leave_their_room_to_new_ones():
     assert len(again) > 60
 
 
-def test_texts_of_the_assistant_count_too_and_keys_do_not():
-    words = assistant("I call set_up(x) with password: hunter_two_x") | {
+def test_texts_of_the_assistant_count_too():
+    words = assistant("I call set_up(x).") | {
         "tool_calls": call_and_result("bash", "", command="run my_script.py")[0]["tool_calls"]
     }
     part = read_contents(

@@ -39,6 +39,7 @@ def write_conversation(folder: Path, messages: list[dict[str, Any]]) -> str:
 
 
 WORDS = ("--model", "breakpoints")
+SPEAKERS = ("user", "assistant")
 
 
 def test_a_person_is_told_what_became_of_it(runner, file):
@@ -198,6 +199,29 @@ def test_a_target_that_cannot_be_met_is_reported(runner, file):
     assert "The target of 100 tokens was missed by " in output
     assert document["target_missed"] == document["tokens_after"] - 100
     assert f"and the last 3 turns alone weigh {document['kept_tokens']:,}." in output
+
+
+def test_the_screen_shows_no_secret_of_what_would_be_sent(runner, tmp_path):
+    call = {"name": "login", "arguments": '{"password": "hunter2hunter2"}'}
+    chat = [
+        {"role": "user", "content": "Log in"},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "a", "type": "function", "function": call}],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": '{"access_token": "q9Zk27xPfLm3"}'},
+        *({"role": role, "content": "Well. " * 99} for _ in range(5) for role in SPEAKERS),
+        {"role": "user", "content": "And?"},
+    ]
+    path = write_conversation(tmp_path, chat)
+
+    output = runner.said(build, "compact", path, "--force", *WORDS)
+    document = orjson.loads(runner.said(build, "compact", path, "--force", "--json", *WORDS))
+
+    assert "hunter2hunter2" not in output
+    assert "q9Zk27xPfLm3" not in output
+    assert "access_token" in output
+    assert "q9Zk27xPfLm3" in str(document["messages"])
 
 
 def test_a_message_that_is_no_object_fails(runner, tmp_path):
