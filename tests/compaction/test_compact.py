@@ -357,7 +357,7 @@ def test_newest_calls_bear_witness():
 
 
 @pytest.mark.parametrize("target", [0, 1_500, 250])
-def test_what_a_login_returned_reaches_the_model_whole_for_the_calls_to_come(target):
+def test_tokens_that_a_login_returned_reach_the_model_whole(target):
     token = f"eyJhbGciOiJIUzI1NiJ9.eyJ{'a1B2c3D4e5' * 30}.SflKxwRJSM{'x9Y8' * 8}"
     secrets = {"access_token": token, "wifi_password": "sunflower-2024"}
     chat = [

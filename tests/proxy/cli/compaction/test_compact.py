@@ -203,7 +203,7 @@ def test_a_target_that_cannot_be_met_is_reported(runner, file):
 
 def test_the_screen_shows_no_secret_of_what_would_be_sent(runner, tmp_path):
     call = {"name": "login", "arguments": '{"password": "hunter2hunter2"}'}
-    chat = [
+    chat: list[dict[str, Any]] = [
         {"role": "user", "content": "Log in"},
         {
             "role": "assistant",
