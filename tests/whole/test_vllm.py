@@ -247,7 +247,10 @@ def test_vllm_serves_calls_by_the_priority_that_the_gateway_gives_them(engine):
                 patient = group.create_task(call("patient", 8))
                 await metric_is("waiting", 1)
                 urgent = group.create_task(call("urgent", 8, priority=1))
-                await metric_is("waiting", 2)
+                try:
+                    await metric_is("waiting", 2)
+                except AssertionError as reason:
+                    raise AssertionError(f"{reason}; calls that ended: {served}") from reason
                 first.cancel()
                 await asyncio.wait([patient, urgent])
                 for waiting_call in waiting_calls:
