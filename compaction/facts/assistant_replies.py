@@ -9,9 +9,10 @@ import msgspec
 
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
-from compaction.facts.rendering import flatten_text, sentences, text_head
+from compaction.facts.rendering import flatten_text, text_head
 from compaction.facts.statements import settled_kind
 from compaction.facts.values import KeptWords, figure_words
+from compaction.language.sentences import sentences
 from compaction.reading.message import ParsedMessage, Voice
 
 #: Maximum characters of a user's answer that counts as agreeing when it holds no digit.

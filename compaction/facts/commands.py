@@ -10,8 +10,9 @@ from compaction.facts.call_lines import CallFormatter, parse_arguments
 from compaction.facts.call_outcomes import CallOutcome, action_outcome
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
-from compaction.facts.rendering import sentences, text_head
+from compaction.facts.rendering import text_head
 from compaction.facts.statements import settled_kind
+from compaction.language.sentences import sentences
 from compaction.reading.message import CannotCompactError, Voice
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.results.rereadable_results import (

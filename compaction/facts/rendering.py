@@ -1,6 +1,7 @@
 """Renders facts as the text that is sent: canonical, one line each, shared columns only once."""
 
 import re
+import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -8,6 +9,7 @@ from typing import Final
 import msgspec
 
 from compaction.facts.fact import Fact, FactKind
+from compaction.language.sentences import CUT_MARKS
 from compaction.results.value_leaves import find_ids
 
 #: Replaces a line end: one token, which does not split the words around it.
@@ -19,12 +21,25 @@ def flatten_text(text: str) -> str:
     return LINE_END_SIGN.join([line.rstrip() for line in text.splitlines() if line.strip()])
 
 
+#: Characters of words and figures that are not divided, where there is neither.
+_UNDIVIDED: Final = f"{string.ascii_letters}{string.digits}_.,:"
+#: Regular expression for a figure at the end of a text, whose unit or month may be cut off.
+_OPEN_FIGURE: Final = re.compile(r"\s\W{0,3}\d[\d.,:]{0,20}\s?$")
+#: Maximum characters by which a cut is moved to a word's end.
+_MAX_CUT_MOVE_CHARS: Final = 200
+
+
 def text_head(text: str, max_chars: int) -> str:
     """The first characters of a text, up to a word's end; whole where it is short."""
-    if len(text) <= max_chars:
-        return text
-    head = text[:max_chars]
-    return (head.rpartition(" ")[0] or head) + " …"
+    return text if len(text) <= max_chars else text[: _word_end(text, 0, max_chars)].rstrip() + " …"
+
+
+def _word_end(text: str, start: int, limit: int) -> int:
+    """The last place before a limit where words end and no figure's unit is cut off, if any."""
+    head = text[start:limit]
+    end = max(head.rfind(" "), head.rfind("\n"), *[head.rfind(mark) + 1 for mark in CUT_MARKS])
+    whole = _OPEN_FIGURE.sub("", head[:end]) if end > 0 else head.rstrip(_UNDIVIDED)
+    return start + (len(whole) or len(head))
 
 
 def head_and_tail(text: str, max_chars: int) -> str:
@@ -52,26 +67,11 @@ def head_and_tail_bounds(text: str, max_chars: int) -> tuple[int, int]:
     """
     first = max_chars * 3 // 4
     last = len(text) - (max_chars - first)
-    space = max(text.rfind(" ", first - 200, first), text.rfind("\n", first - 200, first))
-    after = [
-        position
-        for position in (text.find(" ", last, last + 200), text.find("\n", last, last + 200))
-        if position > 0
-    ]
-    return (space if space > 0 else first, min(after) + 1 if after else last)
-
-
-#: Regular expression for the space after a sentence. It begins with the space and looks back from
-#: there, which makes the search fast.
-_STOP: Final = re.compile(r"\s(?<=[.!?]\s)\s*")
-
-
-def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, in order, each within one line of it and without outer spaces."""
-    for line in text.splitlines():
-        for piece in _STOP.split(line):
-            if sentence := piece.strip():
-                yield sentence
+    end = _word_end(text, max(0, first - _MAX_CUT_MOVE_CHARS), first)
+    tail = text[last : last + _MAX_CUT_MOVE_CHARS]
+    starts = [place + 1 for mark in (" ", "\n", *CUT_MARKS) if (place := tail.find(mark)) >= 0]
+    undivided = len(tail) - len(tail.lstrip(_UNDIVIDED))
+    return end, last + (min(starts) if starts else undivided * (undivided < len(tail)))
 
 
 #: Regular expression for strings that need no quotes: names, ids, dates. An opening quote never

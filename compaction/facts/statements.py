@@ -10,10 +10,10 @@ from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import (
     flatten_text,
     head_and_tail_bounds,
-    sentences,
     text_head,
     words_that_fit,
 )
+from compaction.language.sentences import sentences
 from compaction.reading.message import Voice
 from compaction.results.value_leaves import find_ids
 

@@ -8,7 +8,8 @@ import msgspec
 
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
-from compaction.facts.rendering import flatten_text, sentences
+from compaction.facts.rendering import flatten_text
+from compaction.language.sentences import sentences
 from compaction.reading.message import Voice
 from compaction.results.value_leaves import is_identifier, value_leaves
 

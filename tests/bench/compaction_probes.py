@@ -30,9 +30,9 @@ import orjson
 from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.facts.detail_levels import segment_at
 from compaction.facts.fact import DetailLevel, FactKind, Region, Segment
-from compaction.facts.rendering import sentences
 from compaction.facts.size_fitting import SHORT_MESSAGE_CHARS
 from compaction.facts.statements import MAX_RULES_PER_MESSAGE, is_directive
+from compaction.language.sentences import sentences
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy, RelativePrices
 from compaction.reading.message import CannotCompactError

@@ -121,7 +121,7 @@ def test_a_name_within_a_longer_one_is_not_its_source():
 
 
 def test_names_end_where_a_script_without_spaces_begins():
-    view = heard([user("订单AB-1277在哪里？ 单号ORD-7788")])  # noqa: RUF001
+    view = heard([user("订单AB-1277在哪里？ 单号ORD-7788")])
     raws = [
         user("Hi"),
         *tool_call_and_result("get", {}, "订单AB-1277已发货"),

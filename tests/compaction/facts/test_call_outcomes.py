@@ -113,7 +113,7 @@ def outcome(result: str) -> str:
         ('{"statusCode": 503, "body": "x"}', "statuscode 503"),
         ('[{"id": 1}, {"error": "gone"}]', "gone"),
         ("<returncode>1</returncode>\n<output>cannot remove x</output>", "exit 1: cannot remove x"),
-        ("余额不足，无法转账。", "余额不足，无法转账"),  # noqa: RUF001
+        ("余额不足，无法转账。", "余额不足，无法转账"),
         (
             "Überweisung fehlgeschlagen: Konto gesperrt",
             "Überweisung fehlgeschlagen: Konto gesperrt",

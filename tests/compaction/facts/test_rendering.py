@@ -11,7 +11,6 @@ from compaction.facts.rendering import (
     head_and_tail,
     head_and_tail_bounds,
     render_segment,
-    sentences,
     text_head,
     unquote_json,
     words_that_fit,
@@ -47,19 +46,32 @@ def test_a_head_ends_with_a_word():
     assert text_head("one", 3) == "one"
 
 
+@pytest.mark.parametrize(
+    ("text", "max_chars", "head"),
+    [
+        ("Gilt bis zum 30. April 2026.", 17, "Gilt bis zum …"),
+        ("It costs about 500 million dollars", 20, "It costs about …"),
+        ("蛋糕有三种口味，草莓的198元，巧克力的218元。", 16, "蛋糕有三种口味，草莓的198元， …"),
+        ("草莓蛋糕的价格是198元", 10, "草莓蛋糕的价格是 …"),
+    ],
+)
+def test_a_head_ends_with_no_part_of_a_value_in_any_script(text, max_chars, head):
+    assert text_head(text, max_chars) == head
+
+
+def test_the_ends_of_a_long_chinese_text_divide_no_figure():
+    text = "价格是198元" * 40
+
+    for max_chars in range(20, 200):
+        first, last = head_and_tail_bounds(text, max_chars)
+
+        assert not (text[first - 1].isdigit() and text[first].isdigit())
+        assert not (text[last - 1].isdigit() and text[last].isdigit())
+
+
 def test_words_stay_as_long_as_there_is_room():
     assert list(words_that_fit(["aa", "bb", "cc"], 6)) == ["aa", "bb"]
     assert list(words_that_fit(["aa"], 6)) == ["aa"]
-
-
-def test_sentences_end_with_their_stop_or_their_line():
-    assert list(sentences("One. Two!  Three?\n\n four $1.50\nfive")) == [
-        "One.",
-        "Two!",
-        "Three?",
-        "four $1.50",
-        "five",
-    ]
 
 
 @pytest.mark.parametrize(

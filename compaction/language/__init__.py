@@ -1,0 +1,1 @@
+"""Texts in any language: sentences, standing wishes, outcomes, acceptances and refusals; pure."""
