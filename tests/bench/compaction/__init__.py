@@ -1,0 +1,1 @@
+"""The yardstick of compaction: facts beside five simple ways at the same tokens."""

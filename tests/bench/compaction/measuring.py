@@ -1,0 +1,113 @@
+"""Measures a case: what facts keep of what is needed, and each simple way at the same tokens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import orjson
+
+from compaction.compact import ConversationContext, compact
+from compaction.memory import CompactionMemory
+from compaction.policy import CompactionPolicy
+from compaction.reading.message import CannotCompactError, ParsedMessage
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.simple_ways import FRAME_TOKENS, SIMPLE_WAYS, full_text, standing_tokens
+from proxy.tokens.vocabulary import Tokenizer
+from tests.bench.compaction.cases import ChatCase, Need, plain, stands
+from tests.fakes.dialogue import Message, words
+
+FACTS: Final = "facts"
+WAYS: Final = (FACTS, *SIMPLE_WAYS)
+_AUTHORITY: Final = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseResult:
+    """The needs of a case that each way keeps.
+
+    Attributes:
+        name: Of its dialogue.
+        before: Tokens of the conversation, the system text left out.
+        after: The same as facts send it.
+        needed: All that is needed.
+        kept: Needs that each way keeps.
+        is_missed: True if facts are over the target.
+    """
+
+    name: str
+    before: int
+    after: int
+    needed: Sequence[Need]
+    kept: dict[str, frozenset[Need]]
+    is_missed: bool
+
+
+@lru_cache(maxsize=1)
+def tokenizer() -> Callable[[str], int]:
+    """Counts o200k tokens, each text once."""
+    return lru_cache(maxsize=65_536)(Tokenizer("o200k_base").count)
+
+
+def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseResult:
+    """The needs that each way keeps.
+
+    Args:
+        share: The part of the conversation's tokens to come down to; 0 for no target.
+        target: Tokens of the whole prompt to come down to, instead; 0 for no target.
+    """
+    count = tokenizer()
+    raws = [orjson.dumps(message) for message in case.messages]
+    parsed = ParsedMessageCache().messages(raws, count)
+    lead = sum(message["role"] in _AUTHORITY for message in case.messages)
+    head, rest = (sum(m.tokens for m in part) for part in (parsed[:lead], parsed[lead:]))
+    target = target or (head + round(share * rest) if share else 0)
+    sent, tokens, segments = _compacted(raws, target)
+    lines = [
+        line
+        for message in sent
+        for text in [words(message)]
+        for line in (text.split("\n") if text in segments else [text])
+    ]
+    after = standing_tokens([words(message) for message in sent[lead:]], count)
+    kept = {FACTS: _kept(case.needed, lines)}
+    conversation = parsed[lead:]
+    for name, way in SIMPLE_WAYS.items():
+        kept[name] = _kept(case.needed, way(conversation, after, count))
+    return CaseResult(
+        name=case.name,
+        before=_tokens(conversation),
+        after=after,
+        needed=case.needed,
+        kept=kept,
+        is_missed=0 < target < tokens,
+    )
+
+
+def _compacted(raws: list[bytes], target: int) -> tuple[list[Message], int, frozenset[str]]:
+    """The messages that facts send, their tokens as they count, and the texts that are facts."""
+    policy = CompactionPolicy(force=True, once=True, target=target)
+    context = ConversationContext(count=tokenizer())
+    try:
+        made = compact(raws, policy, memory=CompactionMemory(), context=context)
+    except CannotCompactError:
+        return [orjson.loads(raw) for raw in raws], 0, frozenset()
+    texts = frozenset(segment.text for segment in made.segments)
+    return [orjson.loads(raw) for raw in made.messages], made.tokens_after, texts
+
+
+def _tokens(messages: Sequence[ParsedMessage]) -> int:
+    count = tokenizer()
+    return sum(count(full_text(message)) + FRAME_TOKENS for message in messages)
+
+
+def _kept(needed: Sequence[Need], lines: Sequence[str]) -> frozenset[Need]:
+    """The values that stand anywhere, and the pairs of which one line holds both."""
+    texts = [plain(line) for line in lines if line]
+    text = "\n".join(texts)
+    return frozenset(
+        need
+        for need in needed
+        if all(stands(text, value) for value in need)
+        and (len(need) == 1 or any(all(stands(line, value) for value in need) for line in texts))
+    )
