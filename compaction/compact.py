@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 import orjson
 
-from compaction.conversation_view import ConversationView, view_conversation
-from compaction.facts.fact import Fact, Region, Segment
+from compaction.conversation_view import view_conversation
+from compaction.facts.fact import Fact, Segment
 from compaction.losses import lost_values, needed_values_evidence
 from compaction.memory import CompactionMemory
-from compaction.planner import CompactedPart, CompactionPlanner, CompactionState, Notes, no_notes
+from compaction.planner import CompactionPlanner, CompactionState
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import CannotCompactError, Count
@@ -45,8 +45,6 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
         break_even: Calls that pay a compaction back, at this call; None where none do or none was
             due.
         evidence: Evidence of what the newest tool calls needed of the compacted part.
-        newest: Digest of the part compacted last; b"" for none.
-        region: That part, where it was compacted at this very call; None where it was not.
         lost: Names in the compacted part that are missing from what is sent; only where that was
             asked.
     """
@@ -61,8 +59,6 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
     reset: bool = False
     break_even: float | None = None
     evidence: QualityEvidence | None = None
-    newest: bytes = b""
-    region: Region | None = None
     lost: tuple[str, ...] = ()
     last_compacted_why: str = ""
 
@@ -79,13 +75,11 @@ class ConversationContext(msgspec.Struct, frozen=True, kw_only=True):
         scope: Whose it is; nothing that is known of others' is looked at.
         fixed: Tokens of what stands before the messages: the tools.
         count: Returns the number of tokens in a text.
-        notes: Notes that a model took earlier.
     """
 
     scope: bytes = b""
     fixed: int = 0
     count: Count = estimate_tokens
-    notes: Notes = no_notes
 
 
 _NO_CONTEXT: Final = ConversationContext()
@@ -130,7 +124,6 @@ def compact(
         policy=policy,
         fixed=context.fixed,
         count=context.count,
-        notes=context.notes,
         keys=keys,
         find=memory.text_analyses.analyzer_for(context.scope),
     )
@@ -192,23 +185,10 @@ def _compacted_chat(
         reset=reset,
         break_even=state.decision.break_even,
         evidence=needed_values_evidence(planner, state) if parts else None,
-        newest=planner.prefix_key(last.segment.end) if last is not None else b"",
-        region=_last_region(conversation, last) if reset and last is not None else None,
         lost=lost_values(planner, state, sent_messages) if names_lost and parts else (),
         last_compacted_why=last.reason.value
         if last is not None and last.reason is not None
         else "",
-    )
-
-
-def _last_region(conversation: ConversationView, last: CompactedPart) -> Region:
-    """The region that was compacted last."""
-    return Region(
-        messages=conversation.messages,
-        units=conversation.units,
-        start=last.segment.start,
-        end=last.segment.end,
-        kept=frozenset(last.kept),
     )
 
 

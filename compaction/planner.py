@@ -30,10 +30,6 @@ from compaction.reading.message import Count, Voice
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
 
-#: Returns a model's notes on the region compacted before, by the digests of that region and of the
-#: new one. The same two digests must always give the same notes.
-Notes = Callable[[bytes, bytes], tuple[str, ...]]
-
 #: Minimum estimated size of a segment, as a share of the region it replaces, until one is written.
 _INITIAL_SEGMENT_SHARE: Final = 0.15
 #: Minimum share of a conversation that a compaction of whole turns must cover when it is compacted
@@ -41,12 +37,6 @@ _INITIAL_SEGMENT_SHARE: Final = 0.15
 _SMALL_REGION_SHARE: Final = 0.15
 #: Tokens of an added message's envelope.
 _MESSAGE_TOKENS: Final = 4
-_COMPACTING_MODES: Final = frozenset({CompactionMode.FACTS, CompactionMode.FACTS_MODEL})
-
-
-def no_notes(_before: bytes, _here: bytes) -> tuple[str, ...]:
-    """No notes."""
-    return ()
 
 
 class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +98,6 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         policy: Limits of its compaction.
         fixed: Tokens of the tools.
         count: Returns the number of tokens in a text.
-        notes: Notes of a model on the part compacted before; they join the new one.
         keys: Digests of each beginning of the conversation, from its first message on.
         find: Finds the facts in its texts.
     """
@@ -117,7 +106,6 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
     policy: CompactionPolicy
     fixed: int
     count: Count
-    notes: Notes
     keys: Sequence[bytes]
     find: TextAnalyzer = analyze_uncached
 
@@ -150,7 +138,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
             raw=raw,
             start=state.start or sent_tokens,
         )
-        if self.policy.mode not in _COMPACTING_MODES:
+        if self.policy.mode is not CompactionMode.FACTS:
             return state
         end = self._cut_index(state, point)
         return self._apply_decision(state, self._cost_inputs(state, end, sent_tokens - before), end)
@@ -314,7 +302,6 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
             part=len(state.parts) + 1,
             kept=frozenset(kept_indexes),
             earlier=tuple(part.segment for part in state.parts),
-            notes=self.notes(self.prefix_key(start), self.prefix_key(end)) if state.parts else (),
         )
         ladder = DetailLadder(region, self.count, self.find)
 

@@ -12,7 +12,6 @@ class CompactionMode(StrEnum):
     OFF = "off"  #: Sent unmodified.
     TRIM = "trim"  #: Tool results shortened without loss, when they first come.
     FACTS = "facts"  #: Old turns become facts, by rules alone.
-    FACTS_MODEL = "facts+model"  #: Facts that a small model found join them at the next reset.
     NATIVE = "native"  #: The provider compacts; nothing is compacted here.
 
 

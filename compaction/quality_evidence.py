@@ -25,8 +25,6 @@ _BOUND_STANDARD_ERRORS: Final = 1.645
 #: The next gentler mode of each mode that compacts. The other modes compact nothing, so there is no
 #: evidence of them.
 _GENTLER_MODES: Final = {
-    # A model's notes only add to facts: without them more is lost.
-    CompactionMode.FACTS_MODEL: CompactionMode.TRIM,
     CompactionMode.FACTS: CompactionMode.TRIM,
 }
 

@@ -58,7 +58,7 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
         "estimated",
         (
             "For each shortened call: the tokens that were not sent, less what the moved prefix"
-            " cost once; the cost of notes by a model is taken off."
+            " cost once."
         ),
     ),
     "routing": (
@@ -95,7 +95,6 @@ class SavingsSums(msgspec.Struct, frozen=True):
         planning_nanos: Savings of planning: estimated, until ``count_planning`` judges them.
         planned_cost_nanos: Effective cost of the calls that planning treated.
         compaction_nanos: Estimated savings of compaction, its resets taken off.
-        notes_nanos: Cost of notes that compaction asked a model for.
         routing_nanos: Savings by replies of cheaper models, less the cost of attempts that another
             one outran or replaced; below 0 where these, or dearer models, cost more.
         unpriced: Attempts at no known price, which all sums leave out.
@@ -113,7 +112,6 @@ class SavingsSums(msgspec.Struct, frozen=True):
     planning_nanos: int = 0
     planned_cost_nanos: int = 0
     compaction_nanos: int = 0
-    notes_nanos: int = 0
     routing_nanos: int = 0
     calls: int = 0
     unpriced: int = 0
@@ -136,7 +134,7 @@ class SavingsSums(msgspec.Struct, frozen=True):
                 self.write_extra_nanos - self.read_saved_nanos + self.planning_nanos
             ),
             "planning": -self.planning_nanos,
-            "compaction": self.notes_nanos - self.compaction_nanos,
+            "compaction": -self.compaction_nanos,
             "routing": -self.routing_nanos,
             "discounts": self.cost_nanos - self.list_nanos,
         }

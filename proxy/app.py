@@ -37,8 +37,6 @@ from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
 from proxy.services.compaction.compactor import build_compactor
-from proxy.services.compaction.summariser import Summariser, build_summariser
-from proxy.services.compaction.summary_request import call_server
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
@@ -238,7 +236,6 @@ async def _dependencies(
     ):
         stack.callback(context.tasks.end, *_watch_routes(context, ticks))
         stack.enter_context(closing(compactor := build_compactor(context)))
-        summariser = build_summariser(context)
         tracing = await stack.enter_async_context(running_tracing(context))
         replicas = await stack.enter_async_context(running_engines(context, pool, ticks))
         readers: tuple[Callable[[Receipt], None] | None, ...] = (
@@ -272,11 +269,8 @@ async def _dependencies(
             tracing=tracing,
             sent=context.opened.sent,
         )
-        if summariser is not None:
-            stack.push_async_callback(summariser.stop)
-            compactor.use_summariser(summariser)
-        (noted_at := partial(_serve_own_calls, summariser, replicas, ticks))(deps)
-        yield deps, dispatcher, (entry, wheel), noted_at
+        (warm_with := partial(_serve_own_calls, replicas))(deps)
+        yield deps, dispatcher, (entry, wheel), warm_with
 
 
 def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[asyncio.Task[None]]:
@@ -290,15 +284,8 @@ def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[async
     return [context.tasks.keep(run) for run in (alerting, guard)]
 
 
-def _serve_own_calls(
-    summariser: Summariser | None,
-    replicas: ReplicaRouting | None,
-    ticks: Callable[[], float],
-    deps: Dependencies,
-) -> None:
-    """Use these dependencies for summary notes and for warming from now on."""
-    if summariser is not None:
-        summariser.serve = call_server(deps, ticks)
+def _serve_own_calls(replicas: ReplicaRouting | None, deps: Dependencies) -> None:
+    """Use these dependencies for warming from now on."""
     if replicas is not None:
         replicas.use(deps)
 

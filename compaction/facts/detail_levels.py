@@ -108,7 +108,7 @@ class DetailLadder:
     def _user_statement_tokens(self) -> int:
         """Tokens of users' statements, which all levels but the last keep whole."""
         region = self._read.region
-        return self._count(render_segment(self._user_statements, region.notes, region.part))
+        return self._count(render_segment(self._user_statements, region.part))
 
     @property
     def _pruning_factor(self) -> float:
@@ -148,7 +148,7 @@ class DetailLadder:
 
     def _build_segment(self, level: DetailLevel, facts: tuple[Fact, ...]) -> Segment:
         region = self._read.region
-        text = render_segment(facts, region.notes, region.part)
+        text = render_segment(facts, region.part)
         return Segment(
             start=region.start,
             end=region.end,

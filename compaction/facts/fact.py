@@ -86,7 +86,6 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
         part: Number of the segment of the conversation that it becomes, from 1.
         kept: Messages within that stay messages of their own.
         earlier: The segments before it.
-        notes: Lines that a small model found; they stand in a section of their own.
     """
 
     messages: tuple[ParsedMessage, ...]
@@ -96,4 +95,3 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     part: int = 1
     kept: frozenset[int] = frozenset()
     earlier: tuple[Segment, ...] = ()
-    notes: tuple[str, ...] = ()

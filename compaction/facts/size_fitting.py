@@ -205,7 +205,7 @@ class SizeFitter:
         return self._capped[cap]
 
     def _segment_text(self, facts: Sequence[Fact]) -> str:
-        return render_segment(facts, self._part.region.notes, self._part.region.part)
+        return render_segment(facts, self._part.region.part)
 
 
 #: Variants of one fact, each with its tokens.

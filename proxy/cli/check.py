@@ -37,11 +37,10 @@ def check(
     settings = session.settings()
     catalog = session.catalog(settings)
     from proxy.cli.storage_checks import folder_problem
-    from proxy.cli.warnings import notes_model_obstacle
 
     _check_database_url(settings.database_url)
     policies = session.policies(settings, catalog)
-    if why := notes_model_obstacle(settings, catalog) or folder_problem(settings.folder):
+    if why := folder_problem(settings.folder):
         session.fail(why)
     if not offline:
         _check_services(settings)
@@ -111,7 +110,6 @@ def _notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iterator
         assumptions,
         read_accounts,
         unpriced_writes,
-        unserved_mode_warning,
     )
     from proxy.pages.policy_warnings import policy_warnings
 
@@ -127,7 +125,6 @@ def _notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iterator
     yield from _engine_notes(settings)
     yield from assumptions(catalog)
     yield from unpriced_writes(catalog, session.now())
-    yield from unserved_mode_warning(settings, settings.compaction)
     yield from low_space_warning(settings.folder)
     yield from low_descriptor_warning(descriptor_limit(), settings.max_calls)
     yield from _known_keys_notes(settings, policies)
@@ -185,16 +182,13 @@ def _sink_notes(sinks: Sequence[Sink]) -> list[str]:
 
 
 async def warn(settings: Settings, catalog: Catalog, policies: Policies) -> None:
-    """Log what ``check`` would note of Redis, the model that takes notes, and known keys."""
-    from proxy.cli.warnings import notes_model_obstacle
+    """Log what ``check`` would note of Redis and known keys."""
     from proxy.services.budgets.counters import redis_problem
 
     for why in _known_keys_notes(settings, policies):
         _log.warning("%s", why)
     if why := await redis_problem(settings):
         _log.warning("%s: %s", _REDIS_AWAY, why)
-    if why := notes_model_obstacle(settings, catalog):
-        _log.warning("%s. No notes are taken", why)
 
 
 def missing_credentials(catalog: Catalog) -> Iterator[str]:

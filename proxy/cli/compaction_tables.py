@@ -46,21 +46,20 @@ class FeatureCompaction(msgspec.Struct, frozen=True):
 
     @property
     def has_effect(self) -> bool:
-        """True if a call was compacted, or notes or the money of compaction are known."""
+        """True if a call was compacted, or the money of compaction is known."""
         sums = self.sums
-        return bool(sums.compacted + sums.trimmed or sums.nanos or sums.notes_nanos)
+        return bool(sums.compacted + sums.trimmed or sums.nanos)
 
 
 class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
     """The totals of all features.
 
     Attributes:
-        nanos: Savings in 1e-9 US dollars, net of resets and notes, as far as they are known; None
-            where they are unknown.
+        nanos: Savings in 1e-9 US dollars, net of resets, as far as they are known; None where they
+            are unknown.
     """
 
     nanos: int | None
-    notes_nanos: int
     features: int
     stepped_back: int
 
@@ -93,13 +92,11 @@ def _no_calls(team: str, feature: str) -> CompactionTotals:
 
 
 def compaction_total(features: Sequence[FeatureCompaction]) -> CompactionTotal:
-    """The features' totals; notes are counted also where savings are unknown."""
+    """The features' totals."""
     sums = [feature.sums for feature in features]
     saved = [totals.nanos for totals in sums if totals.nanos is not None]
-    notes = sum(totals.notes_nanos for totals in sums)
     return CompactionTotal(
-        nanos=sum(saved) - notes if saved or notes else None,
-        notes_nanos=notes,
+        nanos=sum(saved) if saved else None,
         features=len(features),
         stepped_back=sum(feature.is_stepped_back for feature in features),
     )
@@ -112,8 +109,7 @@ SUMS: Final[tuple[TableColumn[FeatureCompaction], ...]] = (
     TableColumn("trimmed", "trimmed", COUNT, lambda feature: feature.sums.trimmed),
     TableColumn("resets", "resets", COUNT, lambda feature: feature.sums.resets),
     TableColumn("tokens_saved", "tokens saved", COUNT, lambda feature: feature.sums.tokens_saved),
-    TableColumn("saved_usd", "saved", MONEY, lambda feature: feature.sums.net_nanos),
-    TableColumn("notes_usd", form=MONEY, of=lambda feature: _notes_nanos(feature.sums)),
+    TableColumn("saved_usd", "saved", MONEY, lambda feature: feature.sums.nanos),
     TableColumn("lost_share", "lost", SHARE, lambda f: rate(f.sums.lost, f.sums.needed)),
     TableColumn(
         "control_lost_share",
@@ -124,7 +120,6 @@ SUMS: Final[tuple[TableColumn[FeatureCompaction], ...]] = (
 )
 _TOTAL: Final[tuple[TableColumn[CompactionTotal], ...]] = (
     TableColumn("saved_usd", form=MONEY, of=lambda total: total.nanos),
-    TableColumn("notes_usd", form=MONEY, of=lambda total: total.notes_nanos),
     TableColumn("features"),
     TableColumn("stepped_back"),
     TableColumn("stepped_back_share", of=lambda total: total.share),
@@ -159,18 +154,12 @@ def show(
         TableColumn("", "calls", COUNT, lambda row: row.sums.calls),
         TableColumn("", "sent shorter", COUNT, lambda row: row.sums.compacted + row.sums.trimmed),
         TableColumn("", "tokens saved", COUNT, lambda row: row.sums.tokens_saved),
-        TableColumn("", "net saved", MONEY, lambda row: row.sums.net_nanos),
-        TableColumn("", "notes cost", MONEY, lambda row: row.sums.notes_nanos),
+        TableColumn("", "net saved", MONEY, lambda row: row.sums.nanos),
         TableColumn("", "state", of=_state),
     )
     terminal.show(text_table(columns, shown))
     if any(feature.has_effect for feature in features):
         terminal.say(_total_line(compaction_total(features)))
-
-
-def _notes_nanos(sums: CompactionTotals) -> int | None:
-    """The cost of notes; None where nothing was called."""
-    return sums.notes_nanos if sums.calls or sums.notes_nanos else None
 
 
 def _state(feature: FeatureCompaction) -> str:
@@ -184,7 +173,6 @@ def _total_line(total: CompactionTotal) -> str:
     saved = "unknown" if total.nanos is None else money(total.nanos)
     share = f" ({total.share:.0%})" if total.stepped_back and total.share else ""
     return (
-        f"Compaction saved {saved} net of resets and of its small model's notes,"
-        f" which cost {money(total.notes_nanos)}."
+        f"Compaction saved {saved} net of resets."
         f" {total.stepped_back} of {quantity(total.features, 'feature')}{share} stepped back."
     )

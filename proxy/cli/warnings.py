@@ -1,33 +1,13 @@
 """Warnings of ``thriftgate check``: settings that are valid and probably a mistake."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
-from compaction.policy import CompactionMode
 from proxy.calls.eligibility.route_target import route_target
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.pages.policy_warnings import MAX_NAMED, Accounts, accounts_of, default_upstream
 from proxy.settings import Settings
 from slo.policies.file import Policies
-
-
-def notes_model_obstacle(settings: Settings, catalog: Catalog) -> str:
-    """Reason that the model for notes cannot take any; "" where it can, or none is named."""
-    name = settings.compaction_model
-    if not name or catalog.find(name) is not None:
-        return ""
-    close = get_close_matches(name, catalog.models, n=1)
-    fix = f"did you mean {close[0]}?" if close else "the catalog lists those there are"
-    return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {fix}"
-
-
-def unserved_mode_warning(settings: Settings, mode: CompactionMode) -> list[str]:
-    """A warning that a mode wants notes and no model takes them; [] where one does."""
-    if settings.compaction_model or mode is not CompactionMode.FACTS_MODEL:
-        return []
-    why = "THRIFTGATE_COMPACTION_MODEL is not set here; where the gateway runs it must be"
-    return [f"facts+model is as facts without a model that takes notes: {why}"]
 
 
 def known_keys_obstacle(settings: Settings, policies: Policies) -> str:

@@ -79,7 +79,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         notes: Parts that were read otherwise than written, in short sentences.
         salt: Secret that keeps its team out of others' caches; "" where teams share them.
         origin: Whence its body was shortened; None where it is the caller's own.
-        is_own: True if the gateway asks it by itself, to have notes taken.
         regions: Regions where it may be processed; None for anywhere.
         substitute: The public name of the model that answers in place of the one asked for; ""
             where that one answers itself.
@@ -103,7 +102,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     salt: str = ""
     origin: UncompactedConversation | None = None
-    is_own: bool = False
     regions: frozenset[str] | None = None
     substitute: str = ""
 
@@ -146,8 +144,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unattended(self) -> bool:
-        """True if nobody waits for its answer: it takes notes, or warms a prompt."""
-        return self.is_own or self.feature.startswith(WARMING_PREFIX)
+        """True if nobody waits for its answer: it warms a prompt."""
+        return self.feature.startswith(WARMING_PREFIX)
 
     @property
     def is_background(self) -> bool:

@@ -10,11 +10,6 @@ from slo.usage import Usage
 
 #: Counts under which tokens that no cache knew may be billed.
 _WRITTEN: Final = ("write_5m", "write_30m", "write_1h", "write_12h")
-#: Suffix of a feature for which a model takes notes; and the characters of the longest feature.
-_NOTING: Final = "/compaction"
-_LABEL: Final = 128
-#: Reason of compaction's part in a call that asks for notes. No caller can say so of its own.
-NOTES: Final = "notes"
 #: Tokens from which on every provider's cache keeps a prompt.
 #: Source: Anthropic, prompt caching, cache limitations (2026-11): 4,096 at most.
 _LEAST: Final = 4_096
@@ -102,14 +97,6 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 NO_COMPACTION: Final = CompactionResult()
 """Compaction has no part in the call."""
-
-
-def summary_feature(feature: str) -> str:
-    """The feature of the calls that ask a model for notes on a feature's conversations.
-
-    It is one of its own, so that what they cost is seen, and may have a budget.
-    """
-    return feature[: _LABEL - len(_NOTING)] + _NOTING
 
 
 def passthrough_result(mode: str, why: str) -> CompactionResult:

@@ -93,8 +93,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         reroute_reason: Reason that it went to another route than the one asked for:
             ``chat-ttft: fallback level 1``; "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
-        compaction_why: Code of the reason for compacting it or not; ``notes`` where the gateway
-            itself asked for some.
+        compaction_why: Code of the reason for compacting it or not.
         compacted: True if less was sent than came.
         tokens_before: Tokens of the prompt unmodified, by estimate; None where there is none.
         tokens_after: Tokens of what was sent, or would have been.

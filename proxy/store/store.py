@@ -7,7 +7,7 @@
     pages ─ dashboard ─ connections of their own, which only read: in ``serve`` those of a process
     keyring (memory) ─ keys                 board (memory) ─ layouts
                                             compaction_settings (memory) ─ compactions
-    ledger, reports, teams, plans, notes, outbox, savings ─ the same database, on threads
+    ledger, reports, teams, plans, outbox, savings ─ the same database, on threads
 """
 
 import asyncio
@@ -63,7 +63,6 @@ from proxy.store.sql.settings.compactions import Compactions
 from proxy.store.sql.settings.layouts import Layouts
 from proxy.store.sql.settings.locks import singleton_lock
 from proxy.store.sql.settings.mark_accounts import MarkAccounts
-from proxy.store.sql.settings.notes import Notes
 from proxy.store.sql.settings.pins import Pins
 from proxy.store.sql.settings.plans import Plans
 from proxy.store.sql.settings.settings_cache import compaction_settings, layout_settings
@@ -126,7 +125,7 @@ class Store:
         self.compactions = Compactions(engine)
         self.compaction_settings = compaction_settings(self.compactions)
         self.compaction_receipts = CompactionReceipts(engine)
-        self.notes, self.fallbacks = Notes(engine), RecentFallbacks(engine)
+        self.fallbacks = RecentFallbacks(engine)
         self.savings, self.arms = Savings(engine), ArmMeasurements(engine)
         self.journal = Journal(folder)
         self.sent = SentAttempts(folder, self.journal.removed)

@@ -324,19 +324,6 @@ def test_a_value_named_again_is_recalled_and_then_frozen():
     assert longer.messages[: len(compacted.messages)] == compacted.messages
 
 
-def test_the_part_that_was_compacted_is_told_at_the_call_that_compacted_it_alone():
-    chats = list(compact_calls(support(12), CompactionPolicy(force=True, least=500)))
-    regions = [chat.region for chat in chats]
-
-    assert [region is not None for region in regions] == [chat.reset for chat in chats]
-    assert all(
-        (region.start, region.end) == (chat.segments[-1].start, chat.segments[-1].end)
-        for chat, region in zip(chats, regions, strict=True)
-        if region is not None
-    )
-    assert any(regions)
-
-
 def test_newest_calls_bear_witness():
     raws = support(12)[:-1]
     raws += [

@@ -5,7 +5,7 @@ import pytest
 from compaction.conversation_view import view_conversation
 from compaction.cost_model import CompactionReason
 from compaction.facts.fact import DetailLevel
-from compaction.planner import CompactionPlanner, CompactionState, Notes, no_notes
+from compaction.planner import CompactionPlanner, CompactionState
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.prefix_digests import prefix_digests
@@ -30,14 +30,12 @@ def conversation(turns: int) -> list[bytes]:
     return [*raws, user("Thank you.")]
 
 
-def walk(
-    raws: list[bytes], policy: CompactionPolicy = _FORCE, notes: Notes = no_notes
-) -> CompactionPlanner:
+def walk(raws: list[bytes], policy: CompactionPolicy = _FORCE) -> CompactionPlanner:
     messages = ParsedMessageCache().messages(raws, estimate_tokens)
     keys = prefix_digests([message.digest for message in messages], b"")
     view = view_conversation(messages)
     return CompactionPlanner(
-        conversation=view, policy=policy, fixed=100, count=estimate_tokens, notes=notes, keys=keys
+        conversation=view, policy=policy, fixed=100, count=estimate_tokens, keys=keys
     )
 
 
@@ -120,24 +118,6 @@ def test_a_compaction_without_progress_is_tried_again_at_twice_the_size():
     assert not state.parts
     assert state.failed
     assert state.share > 0.9
-
-
-def test_notes_on_a_part_join_the_next_one():
-    asked_for = []
-
-    def notes(before: bytes, here: bytes) -> tuple[str, ...]:
-        asked_for.append((before, here))
-        return ("a note",)
-
-    way = walk(conversation(30), notes=notes)
-    compacts = state_at_end(way).parts
-
-    assert "a note" not in compacts[0].segment.text
-    assert all("a note" in compaction.segment.text for compaction in compacts[1:])
-    assert asked_for[0] == (
-        way.prefix_key(compacts[1].segment.start),
-        way.prefix_key(compacts[1].segment.end),
-    )
 
 
 def test_a_small_target_leads_to_the_barest_detail_level():

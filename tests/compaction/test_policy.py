@@ -8,7 +8,6 @@ def test_modes_are_said_as_people_write_them():
         "off",
         "trim",
         "facts",
-        "facts+model",
         "native",
     ]
 

@@ -20,7 +20,6 @@ def test_evidence_adds_up():
 @pytest.mark.parametrize(
     ("mode", "gentler"),
     [
-        (CompactionMode.FACTS_MODEL, CompactionMode.TRIM),
         (CompactionMode.FACTS, CompactionMode.TRIM),
         (CompactionMode.TRIM, CompactionMode.TRIM),
         (CompactionMode.OFF, CompactionMode.OFF),

@@ -25,7 +25,6 @@ SUMS = st.builds(
     planning_nanos=MONEY,
     planned_cost_nanos=COST,
     compaction_nanos=MONEY,
-    notes_nanos=MONEY,
     routing_nanos=MONEY,
 )
 SHARES = st.none() | st.lists(st.floats(-5, 0.9), min_size=3, max_size=3).map(
@@ -55,7 +54,6 @@ def test_the_headline_is_the_sum_of_the_gateways_own_steps(
     assert savings_headline(counted).saved_nanos == (
         counted.planning_nanos
         + counted.compaction_nanos
-        - counted.notes_nanos
         + counted.routing_nanos
         + (counted.list_nanos - counted.cost_nanos)
     )

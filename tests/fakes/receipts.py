@@ -110,14 +110,12 @@ def _savings(group: list[Receipt]) -> dict[str, int | None]:
     """Sums of what was saved, and of what caches missed."""
     planned = [r for r in group if r.planning_nanos is not None and r.cost_nanos is not None]
     compacted = [r for r in group if r.compaction and r.outcome is not Outcome.FAILED]
-    notes = [r for r in group if not r.compaction and r.compaction_why == "notes"]
     return {
         **{name: _sum_of_known([getattr(r, name) for r in group]) for name in _SUMMED_FIELDS},
         "planned": len(planned) or None,
         "planning_nanos": _sum_of_known([r.planning_nanos for r in planned]),
         "planned_cost_nanos": _sum_of_known([r.cost_nanos for r in planned if r.arm != "control"]),
         "compaction_nanos": _sum_of_known([r.compaction_nanos for r in compacted]),
-        "notes_nanos": _sum_of_known([r.cost_nanos for r in notes]),
         "missed": sum(bool(r.miss) for r in group) or None,
     }
 

@@ -43,8 +43,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "retry_wait": ("0", 0.0),
     "shared_provider_state": ("true", True),
     "planning": ("observe", PlanningMode.OBSERVE),
-    "compaction": ("facts+model", Compaction.FACTS_MODEL),
-    "compaction_model": ("gpt-6-luna", "gpt-6-luna"),
+    "compaction": ("facts", Compaction.FACTS),
     "compaction_safety": ("10", 10.0),
     "control_share": ("0.2", 0.2),
     "planning_memory_mb": ("64", 64),
@@ -140,7 +139,7 @@ def test_a_wrong_value_is_reported_with_its_variable(name, text):
             "origins such as https://app.example.com with commas between them, or *",
         ),
         ("planning", "one of off, observe, apply, auto"),
-        ("compaction", "one of off, trim, facts, facts+model, native"),
+        ("compaction", "one of off, trim, facts, native"),
     ],
 )
 def test_a_wrong_value_is_reported_in_words_with_what_it_is_for(name, needed):

@@ -19,7 +19,6 @@ from proxy.providers.kinds import WIRES
 from proxy.records.call import Call
 from proxy.records.compaction_result import (
     NO_COMPACTION,
-    NOTES,
     CompactionResult,
     compaction_savings,
 )
@@ -271,7 +270,7 @@ def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, A
     """The receipt's fields about compaction."""
     result, route = attempt.compaction, attempt.route
     if not result.mode:
-        return {"compaction_why": NOTES} if attempt.call.is_own else {}
+        return {}
     tariff = route.tariff if route is not None else None
     counted = None if end.estimated else end.usage
     return {

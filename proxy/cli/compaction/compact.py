@@ -30,9 +30,7 @@ _MAX_LOST_SHOWN: Final = 12
 #: Lost values that are looked for at most.
 _MAX_LOST_FOUND: Final = 1_000
 #: Modes in which the gateway itself changes what is sent.
-_COMPACTING_MODES: Final = frozenset(
-    {CompactionMode.TRIM, CompactionMode.FACTS, CompactionMode.FACTS_MODEL}
-)
+_COMPACTING_MODES: Final = frozenset({CompactionMode.TRIM, CompactionMode.FACTS})
 
 _File = Annotated[
     Path,

@@ -84,7 +84,7 @@ class _Commands:
         ] = None,
         by: By = "",
     ) -> None:
-        """Set how far a feature is compacted: off, trim, facts, facts+model or native.
+        """Set how far a feature is compacted: off, trim, facts or native.
 
         Conversations under way lose their prompt cache once, because their prefix changes.
         """
@@ -100,10 +100,6 @@ class _Commands:
             )
             called = store.reports.features(place[0])
         self._terminal.say(f"From now on {_mode_sentence(feature, mode)}.")
-        from proxy.cli.warnings import unserved_mode_warning
-
-        for why in unserved_mode_warning(self._settings(), mode):
-            self._terminal.say(f"{why}.")
         if feature not in called:
             self._terminal.say(f"There is no call of team {team} with it yet.")
 

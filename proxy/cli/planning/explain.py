@@ -11,7 +11,6 @@ from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
-from proxy.records.compaction_result import NOTES
 from proxy.records.receipt import Outcome, PhasesFrom, Receipt, dollars
 
 #: By its text: the ledger may hold one of another version.
@@ -129,8 +128,6 @@ def _planning_line(receipt: Receipt) -> str:
 def _compaction_lines(receipt: Receipt) -> Iterator[str]:
     """The lines on compaction; none where the call's conversation was not to be compacted."""
     if not receipt.compaction:
-        if receipt.compaction_why == NOTES:
-            yield "The gateway itself asked it, for notes on a conversation that was compacted."
         return
     if receipt.compacted:
         yield from _shortened_lines(receipt)

@@ -8,7 +8,7 @@ import msgspec
 from compaction.client_compaction import client_compaction_kind
 from compaction.compact import CompactedChat, ConversationContext
 from compaction.memory import CompactionMemory
-from compaction.policy import CompactionMode, CompactionPolicy
+from compaction.policy import CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
 from proxy.prefix.breakpoints.plan import ExperimentArm, assign_arm
 from proxy.prefix.layouts.declared_slots import FIELD
@@ -90,13 +90,11 @@ class CompactedCall(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         conversation: The conversation; None where nothing is said in it.
         is_decided: True if it is sent as its policy has it, and not unmodified for other reasons.
-        chat_to_note: Chat as sent, where a model may take notes on what this call compacted.
     """
 
     result: CompactionResult
     conversation: ConversationIdentity | None = None
     is_decided: bool = False
-    chat_to_note: CompactedChat | None = None
 
 
 def compact_call(
@@ -141,12 +139,7 @@ def compact_call(
         reset=chat.reset,
         break_even=chat.break_even,
     )
-    news = (
-        chat if task.policy.mode is CompactionMode.FACTS_MODEL and chat.region is not None else None
-    )
-    return CompactedCall(
-        result=result, conversation=conversation, is_decided=True, chat_to_note=news
-    )
+    return CompactedCall(result=result, conversation=conversation, is_decided=True)
 
 
 def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | None:

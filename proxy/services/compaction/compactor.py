@@ -34,10 +34,8 @@ from proxy.records.amounts import quantity
 from proxy.records.call import MESSAGES, Call
 from proxy.records.compaction_result import (
     NO_COMPACTION,
-    NOTES,
     CompactionResult,
     passthrough_result,
-    summary_feature,
 )
 from proxy.records.compaction_settings import CompactionDefaults
 from proxy.records.lru_cache import LruCache
@@ -68,7 +66,6 @@ from proxy.services.compaction.policies import (
     parse_compaction_request,
 )
 from proxy.services.compaction.signed_thinking import may_sign_thinking
-from proxy.services.compaction.summariser import Summariser
 from proxy.services.compaction.worker_pool import WorkerPool
 from proxy.store.errors import StoreError
 from proxy.store.store import Store
@@ -116,14 +113,8 @@ class Compactor:
         self._cool_downs = CoolDowns()
         self._live_quality = LiveQuality()
         self._stepping_back: set[Place] = set()
-        self._summariser: Summariser | None = None
         #: Compacts the messages of a chat.
         self.compact_chat: ChatCompactor = compact
-
-    def use_summariser(self, summariser: Summariser) -> None:
-        """Has notes taken on compacted parts, where a feature's mode wants some."""
-        self._summariser = summariser
-        self.compact_chat = summariser.compact
 
     def has_part(self, call: Call) -> bool:
         """True if compaction may have to do with the call: the call or its feature asks, or did."""
@@ -199,9 +190,6 @@ class Compactor:
     def record_outcome(self, receipt: Receipt) -> None:
         """Counts the outcome of a call, and judges its feature by it."""
         chosen = self._store.compaction_settings.current
-        if receipt.compaction_why == NOTES:
-            asked_for = (receipt.team, receipt.feature.removesuffix(summary_feature("")))
-            self._live_quality.charge(receipt, chosen.of(*asked_for).measured_from)
         if not receipt.final or not (receipt.compacted or receipt.needed):
             return
         place = (receipt.team, receipt.feature)
@@ -229,7 +217,7 @@ class Compactor:
     ) -> CompactionResult:
         """Compacts the call within the deadline, or says why not."""
         mode, call = task.policy.mode, task.call
-        is_quick = len(call.body) < _LARGE_BODY_BYTES and mode is not CompactionMode.FACTS_MODEL
+        is_quick = len(call.body) < _LARGE_BODY_BYTES
         try:
             work = partial(compact_call, task, self.compact_chat)
             compacted = await self._run_guarded(
@@ -287,11 +275,9 @@ class Compactor:
         conversation, result, now = compacted.conversation, compacted.result, self._now()
         if conversation is None:
             return result
-        by, news = task.policy if compacted.is_decided else None, compacted.chat_to_note
+        by = task.policy if compacted.is_decided else None
         if self._cool_downs.is_conversation_cooling(conversation.name, now):
-            result, by, news = passthrough_result(result.mode, "refused"), None, None
-        if self._summariser is not None and news is not None:
-            self._summariser.request_notes(task.call, news)
+            result, by = passthrough_result(result.mode, "refused"), None
         lives = max(target.regime.lifetimes.values(), default=inf)  # unknown: taken as endless
         return self._tracker.track(
             task.call,

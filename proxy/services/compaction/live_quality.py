@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from compaction.quality_evidence import QualityEvidence
-from proxy.records.compaction_result import NOTES, summary_feature
 from proxy.records.receipt import Receipt
 
 #: Seconds of a slot, and of what is looked back on.
@@ -36,9 +35,8 @@ class CompactionSums(msgspec.Struct):
     Attributes:
         compacted: Calls that were sent shorter.
         tokens: Tokens that were not sent.
-        nanos: Savings in 1e-9 US dollars, so far as they are known; the cost of a model's notes is
-            taken off.
-        paid: Cost in all in 1e-9 US dollars, the same calls' answers and the notes included.
+        nanos: Savings in 1e-9 US dollars, so far as they are known.
+        paid: Cost in all in 1e-9 US dollars, the same calls' answers included.
         treated: Evidence of what the newest tool calls needed of the compacted part.
         control: The same of calls sent unmodified, and of what would have been compacted: a model
             that was shown all can need what it would not have been shown.
@@ -71,7 +69,7 @@ class LiveQuality:
     """The counts of one process."""
 
     def __init__(self) -> None:
-        self._features: OrderedDict[tuple[str, ...], dict[_Slot, CompactionSums]] = OrderedDict()
+        self._features: OrderedDict[Place, dict[_Slot, CompactionSums]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._features)
@@ -83,19 +81,9 @@ class LiveQuality:
             since: Time at which the feature's mode was set; a call that was made before does not
                 count.
         """
-        self._add_to_slot((receipt.team, receipt.feature), receipt, _receipt_sums(receipt), since)
-
-    def charge(self, receipt: Receipt, since: float = 0.0) -> None:
-        """Count what a question for notes cost; its feature is one of its own."""
-        paid = receipt.spent_nanos or 0
-        name = (receipt.team, receipt.feature, NOTES)
-        self._add_to_slot(name, receipt, CompactionSums(nanos=-paid, paid=paid), since)
-
-    def _add_to_slot(
-        self, place: tuple[str, ...], receipt: Receipt, sums: CompactionSums, since: float
-    ) -> None:
         if receipt.started < since:
             return
+        place = (receipt.team, receipt.feature)
         slots = self._features.setdefault(place, {})
         self._features.move_to_end(place)
         if len(self._features) > _MAX_FEATURES:
@@ -104,7 +92,7 @@ class LiveQuality:
         if (since, slot) not in slots:
             for old in [key for key in slots if key[1] <= slot - WINDOW_S // SLOT_S]:
                 del slots[old]
-        slots.setdefault((since, slot), CompactionSums()).add(sums)
+        slots.setdefault((since, slot), CompactionSums()).add(_receipt_sums(receipt))
 
     def sums(self, place: Place, now: float, since: float = 0.0) -> CompactionSums:
         """The counts of a feature's calls in the last day.
@@ -114,23 +102,15 @@ class LiveQuality:
                 was counted before that was known here, a slot that began earlier does not.
         """
         total = CompactionSums()
-        for feature in (place, _summary_place(place)):
-            for (begun, slot), sums in self._features.get(feature, {}).items():
-                is_since = begun == since or slot * SLOT_S >= since
-                if is_since and slot * SLOT_S >= now - WINDOW_S:
-                    total.add(sums)
+        for (begun, slot), sums in self._features.get(place, {}).items():
+            is_since = begun == since or slot * SLOT_S >= since
+            if is_since and slot * SLOT_S >= now - WINDOW_S:
+                total.add(sums)
         return total
 
     def forget(self, place: Place) -> None:
         """Resets the counts of a feature."""
         self._features.pop(place, None)
-        self._features.pop(_summary_place(place), None)
-
-
-def _summary_place(place: Place) -> tuple[str, ...]:
-    """The place where questions for a feature's notes are counted, apart from callers' calls."""
-    team, feature = place
-    return team, summary_feature(feature), NOTES
 
 
 def _receipt_sums(receipt: Receipt) -> CompactionSums:

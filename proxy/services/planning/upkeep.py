@@ -22,7 +22,7 @@ _log = logging.getLogger("thriftgate.upkeep")
 _RETENTION_INTERVAL_S: Final = 3_600.0
 #: Seconds one round may take.
 _RETENTION_ROUND_S: Final = 30.0
-#: Days a conversation's plan, and notes on it, are kept after they were last asked for.
+#: Days a conversation's plan is kept after it was last asked for.
 _PLAN_RETENTION_DAYS: Final = 14
 #: Seconds between two looks at what planning saves.
 _GUARD_INTERVAL_S: Final = 900.0
@@ -56,7 +56,6 @@ async def apply_retention(opened: Store, days: int, now: Callable[[], float]) ->
         try:
             await opened.ask(opened.ledger.retain, before, _RETENTION_ROUND_S)
             await opened.ask(opened.plans.retain, idle, _RETENTION_ROUND_S)
-            await opened.ask(opened.notes.retain, idle, _RETENTION_ROUND_S)
             await opened.ask(opened.pending_sums.delete_histograms, before, _RETENTION_ROUND_S)
             await opened.ask(opened.replica_time.delete_runs, before)
         except StoreError as error:

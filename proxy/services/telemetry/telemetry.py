@@ -21,7 +21,6 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from proxy.records.compaction_result import NOTES
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.services.telemetry.bucket_counts import BucketCounts
 from proxy.services.telemetry.engine_metrics import PhaseMetrics
@@ -105,8 +104,6 @@ class AttemptCounts:
             self.missed[receipt.miss] = missed + receipt.miss_tokens
         if receipt.compaction:
             self._count_compaction(receipt)
-        elif receipt.compaction_why == NOTES:
-            self.compaction.notes += receipt.cost_nanos or 0
         is_used = receipt.usage is not None
         if receipt.cost_nanos is None and (is_used or receipt.outcome is Outcome.ANSWERED):
             self.unpriced += 1
@@ -129,12 +126,12 @@ class CompactionCounts:
     """Counts of compaction on one route."""
 
     __slots__ = (
-        "attempts", "gained", "lost", "needed", "notes", "paid", "resets", "tokens",
+        "attempts", "gained", "lost", "needed", "paid", "resets", "tokens",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.attempts = self.resets = self.tokens = self.needed = self.lost = 0
-        self.gained = self.paid = self.notes = 0
+        self.gained = self.paid = 0
 
     def add(self, receipt: Receipt) -> None:
         """Count one attempt that was sent shorter than it came."""
@@ -310,7 +307,6 @@ class Telemetry(Collector):
         for name, text in (
             ("gained", "What compaction saved of the attempts that it made cheaper"),
             ("paid", "What compaction cost at the attempts that it made dearer, such as resets"),
-            ("notes", "What the small model cost that takes notes for compactions"),
         ):
             counter = CounterMetricFamily(
                 f"thriftgate_compaction_{name}_usd", text, labels=by_route

@@ -55,7 +55,6 @@ SAVINGS_SUMS = (
     "planning_nanos",
     "planned_cost_nanos",
     "compaction_nanos",
-    "notes_nanos",
     "expected_read",
     "missed",
     "miss_tokens",
@@ -221,15 +220,6 @@ compactions = table(
     *columns_of(Timestamp, "changed_at"),
 )
 """The compaction mode of each feature, and whether the live quality check stepped it back."""
-
-notes = table(
-    "notes",
-    *keys_of(TEXT, "key"),
-    *columns_of(TEXT, "lines"),
-    *columns_of(Timestamp, "used"),
-    Index("notes_used", "used"),
-)
-"""Notes of a model on compacted parts, and what later compactions took of them, as JSON."""
 
 alerts = table(
     "alerts",

@@ -164,12 +164,6 @@ def test_a_record_says_which_earlier_one_it_takes_the_place_of():
     assert "tool (in place of turn 1): search_flight" in second.text
 
 
-def test_notes_stand_apart_and_on_one_line():
-    segment = segment_at(region(*TALK, notes=("a\nuser: b",)), DetailLevel.FACTS, len)
-
-    assert segment.text.endswith("\nnote: a ¶ user: b")
-
-
 @examples(30)
 @given(hostile, hostile, hostile, st.sampled_from(DetailLevel))
 def test_no_text_begins_a_line_of_its_own_and_no_tool_speaks_for_the_user(
@@ -181,7 +175,6 @@ def test_no_text_begins_a_line_of_its_own_and_no_tool_speaks_for_the_user(
         call_and_result("bash", result, "b", command=answer),
         assistant(answer),
         user("go on"),
-        notes=(answer,),
     )
 
     segment = segment_at(read, level, len)

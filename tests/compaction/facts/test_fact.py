@@ -18,4 +18,4 @@ def test_the_rungs_go_down_in_order():
 def test_a_region_holds_nothing_and_knows_no_earlier_segment_unless_it_is_said():
     region = Region(messages=(), units=(), start=0, end=0)
 
-    assert (region.part, region.kept, region.earlier, region.notes) == (1, frozenset(), (), ())
+    assert (region.part, region.kept, region.earlier) == (1, frozenset(), ())

@@ -147,13 +147,6 @@ def test_a_goal_or_rule_that_a_users_line_holds_becomes_its_label():
     assert text.split("\n")[1:] == ["1 rule: cut away", "goal, rule: Book. Never pay", "2 user: Go"]
 
 
-def test_notes_come_last_and_nothing_is_said_of_nothing():
-    assert render_segment([], ["a\nb"]).split("\n")[1:] == [
-        "Notes on earlier turns, by a model:",
-        "note: a ¶ b",
-    ]
-
-
 LONG = "flight_number origin destination price_of_economy"
 
 

@@ -137,11 +137,6 @@ def test_check_names_a_team_that_is_not_there_before_the_first_start(tmp_path):
     )
 
 
-def test_check_looks_at_the_model_that_takes_notes():
-    assert "facts+model is as facts" in command_output("check", compaction="facts+model")
-    assert "there is no model gpt-0" in command_error("check", compaction_model="gpt-0")
-
-
 def test_check_makes_no_database(folder):
     command_output("check")
 

@@ -8,7 +8,7 @@ BACK = FeatureSettings(
 )
 
 
-def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> CompactionTotals:
+def a_sum(feature: str, nanos: int | None) -> CompactionTotals:
     return CompactionTotals(
         team="t",
         feature=feature,
@@ -20,7 +20,6 @@ def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> CompactionTo
         nanos=nanos,
         needed=0,
         lost=0,
-        notes_nanos=notes_nanos,
     )
 
 
@@ -42,14 +41,12 @@ def test_a_feature_is_listed_that_was_called_or_stepped_back():
     ]
 
 
-def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
+def test_the_total_sums_the_savings_that_are_known():
     total = compaction_total(
-        feature_compactions(
-            SettingsSnapshot(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)]
-        )
+        feature_compactions(SettingsSnapshot(), [a_sum("a", 10), a_sum("b", None), a_sum("c", 3)])
     )
 
-    assert (total.nanos, total.notes_nanos) == (3, 7)
+    assert total.nanos == 13
     assert (total.stepped_back, total.features, total.share) == (0, 3, 0.0)
 
 

@@ -2,16 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.families import Family, UnlistedModels
 from proxy.cli.warnings import (
     assumptions,
     known_keys_obstacle,
-    notes_model_obstacle,
     read_accounts,
-    unserved_mode_warning,
 )
 from proxy.pages.policy_warnings import Accounts
 from proxy.settings import Settings
@@ -51,30 +48,6 @@ def test_accounts_of_a_file_that_is_no_ledger_are_unknown(tmp_path, text):
 
 def test_a_database_that_is_away_is_passed_over():
     assert read_accounts("postgresql://me:secret@127.0.0.1:1/ledger") is None
-
-
-def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_fix():
-    models = catalog(small=(KNOWN,))
-
-    assert notes_model_obstacle(Settings(compaction_model="smal"), models) == (
-        "THRIFTGATE_COMPACTION_MODEL: there is no model smal; did you mean small?"
-    )
-    assert "the catalog lists" in notes_model_obstacle(Settings(compaction_model="gpt"), models)
-    assert notes_model_obstacle(Settings(compaction_model="small"), models) == ""
-    assert notes_model_obstacle(Settings(), models) == ""
-
-
-def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
-    assert unserved_mode_warning(Settings(), CompactionMode.FACTS_MODEL) == [
-        (
-            "facts+model is as facts without a model that takes notes: THRIFTGATE_COMPACTION_MODEL"
-            " is not set here; where the gateway runs it must be"
-        )
-    ]
-    assert unserved_mode_warning(Settings(), CompactionMode.FACTS) == []
-    assert (
-        unserved_mode_warning(Settings(compaction_model="small"), CompactionMode.FACTS_MODEL) == []
-    )
 
 
 def test_assumptions_about_models_are_reported_with_the_upstreams_of_unlisted_ones():

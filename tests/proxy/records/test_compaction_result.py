@@ -5,7 +5,6 @@ from proxy.records.compaction_result import (
     CompactionResult,
     compaction_savings,
     passthrough_result,
-    summary_feature,
     usage_without_compaction,
 )
 from slo.price import STANDARD_TERMS, PricePeriod, PriceSheet, Tariff, TokenRates
@@ -145,9 +144,3 @@ def test_savings_without_usage_or_price_are_unknown():
     assert compaction_savings(COMPACTED, None, TARIFF, NOW, STANDARD_TERMS) is None
     assert compaction_savings(COMPACTED, used, None, NOW, STANDARD_TERMS) is None
     assert compaction_savings(COMPACTED, used, unpriced, NOW, STANDARD_TERMS) is None
-
-
-def test_questions_for_notes_have_a_feature_of_their_own():
-    assert summary_feature("chat") == "chat/compaction"
-    assert len(summary_feature("x" * 128)) == 128
-    assert summary_feature("x" * 128).endswith("/compaction")

@@ -6,7 +6,6 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Connection,
     Engine,
     Label,
     case,
@@ -17,7 +16,6 @@ from sqlalchemy import (
 )
 
 from compaction.policy import CompactionMode
-from proxy.records.compaction_result import NOTES, summary_feature
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
@@ -37,7 +35,6 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
         tokens_before: Tokens of those sent shorter unmodified, by estimate.
         tokens_after: Tokens of them as they were sent.
         nanos: Savings in 1e-9 US dollars, net of resets; None where unknown.
-        notes_nanos: Cost of a model's notes in 1e-9 US dollars, which ``nanos`` does not hold.
         needed: Values that the compacted calls' newest tool calls took from compacted text.
         lost: Number of them that were not sent.
         control_needed: The same of those that went unmodified, and of what would have been
@@ -57,18 +54,12 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     control_needed: int = 0
     control_lost: int = 0
-    notes_nanos: int = 0
     trimmed: int = 0
 
     @property
     def tokens_saved(self) -> int:
         """Tokens that were not sent."""
         return self.tokens_before - self.tokens_after
-
-    @property
-    def net_nanos(self) -> int | None:
-        """Savings less the cost of notes; None where either is unknown."""
-        return None if self.nanos is None else self.nanos - self.notes_nanos
 
 
 class CompactionReceipts:
@@ -108,30 +99,8 @@ class CompactionReceipts:
             .order_by(calls.team, calls.feature)
         )
         with read_transaction(self._engine) as connection:
-            notes_costs = _notes_costs(connection, since)
-            return [
-                CompactionTotals(
-                    notes_nanos=notes_costs.get((row.team, summary_feature(row.feature)), 0),
-                    **row._mapping,  # noqa: SLF001
-                )
-                for row in connection.execute(query)
-            ]
-
-
-def _notes_costs(connection: Connection, since: float) -> dict[tuple[str, str], int]:
-    """Costs of asking for notes since a moment, by team and the feature of those questions."""
-    calls = schema.calls.c
-    query = (
-        select(calls.team, calls.feature, _sum(calls.cost_nanos, "nanos"))
-        .where(
-            calls.call_id >= id_floor(since),
-            calls.started >= micros(since),
-            calls.compaction.is_(None),
-            calls.compaction_why == NOTES,
-        )
-        .group_by(calls.team, calls.feature)
-    )
-    return {(row.team, row.feature): row.nanos for row in connection.execute(query)}
+            rows = connection.execute(query).mappings()
+            return [CompactionTotals(**row) for row in rows]
 
 
 def _sum(column: ColumnElement[int], name: str) -> Label[int]:

@@ -16,7 +16,6 @@ from typing import Final
 
 from sqlalchemy import Table
 
-from proxy.records.compaction_result import NOTES
 from proxy.store.sql import schema
 from proxy.store.sql.rollups.rollup_tables import (
     DAY_KEY,
@@ -37,13 +36,10 @@ from proxy.store.sql.rollups.rollup_tables import (
 from slo.objectives.latency_buckets import BOUNDS_MICROS
 
 _IS_COMPACTED: Final = "compaction IS NOT NULL AND outcome <> 'failed'"
-_IS_NOTE: Final = f"compaction IS NULL AND compaction_why = '{NOTES}'"
 
-#: True of priced attempts whose caller got nothing of an answer, or a broken one. Notes of
-#: compaction are its own cost.
+#: True of priced attempts whose caller got nothing of an answer, or a broken one.
 _IS_UNANSWERED: Final = (
     "list_nanos IS NOT NULL AND outcome <> 'answered' AND (outcome <> 'hung_up' OR ttft IS NULL)"
-    f" AND coalesce(compaction_why, '') <> '{NOTES}'"
 )
 
 COUNTS: Final = ("calls", "attempts", "errors", "estimated", "unpriced")
@@ -76,7 +72,6 @@ SUMS: Final[Mapping[str, str]] = {
         " THEN cost_nanos END)"
     ),
     "compaction_nanos": f"sum(CASE WHEN {_IS_COMPACTED} THEN compaction_nanos END)",
-    "notes_nanos": f"sum(CASE WHEN {_IS_NOTE} THEN cost_nanos END)",
     "expected_read": "sum(expected_read)",
     "missed": "nullif(count(miss), 0)",
     "miss_tokens": "sum(miss_tokens)",

@@ -4,6 +4,7 @@ A mode that a person chose holds as soon as every process has heard of it. Where
 steps a feature back, that holds until a person resumes or chooses again.
 """
 
+import logging
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, func, select, update
@@ -22,9 +23,13 @@ from proxy.store.sql.rows import (
     upsert,
 )
 
+_log = logging.getLogger("thriftgate.compaction")
+
 #: Of a team, whose callers name features as they like.
 _MAX_FEATURES: Final = 1_000
 _MODES: Final = frozenset(CompactionMode)
+#: A mode that is no more, and the one that goes on with its facts.
+_REMOVED_MODES: Final = {"facts+model": CompactionMode.FACTS}
 _BEGUN: Final = upsert(schema.compactions)
 #: Columns of a feature that nobody has decided about.
 _UNDECIDED: Final = {
@@ -190,4 +195,7 @@ def _setting(row: RowMapping) -> FeatureSettings:
 def _mode(text: str) -> CompactionMode | None:
     if not text:
         return None
+    if text in _REMOVED_MODES:
+        _log.warning("Compaction mode %s is no more; it goes on as %s", text, _REMOVED_MODES[text])
+        return _REMOVED_MODES[text]
     return CompactionMode(text) if text in _MODES else CompactionMode.OFF

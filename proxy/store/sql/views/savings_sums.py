@@ -38,7 +38,6 @@ _SUMMED: Final = (
     "planning_nanos",
     "planned_cost_nanos",
     "compaction_nanos",
-    "notes_nanos",
     "calls",
     "unpriced",
 )

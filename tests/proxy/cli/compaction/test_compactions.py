@@ -70,24 +70,6 @@ def test_the_same_as_a_document(runner: CommandRunner, team: str) -> None:
     assert (support["mode"], support["chosen_mode"]) == ("trim", None)
     assert (support["tokens_saved"], support["saved_usd"]) == (9_047, "0.0015")
     assert support["lost_share"] == 0.025
-    assert support["notes_usd"] == "0"
-
-
-def test_notes_that_were_paid_are_taken_off_what_was_saved(
-    runner: CommandRunner, team: str
-) -> None:
-    store = runner.open()
-    store.keep(
-        a_receipt(
-            9, team=team, feature="support/compaction", compaction_why="notes", cost_nanos=2_000_000
-        )
-    )
-    store.drain.flush(10)
-    store.close(5)
-    (support,) = json.loads(runner.said(compactions, "list", "--json"))["compactions"]
-
-    assert (support["saved_usd"], support["notes_usd"]) == ("-0.0005", "0.002")
-    assert "-$0.0005" in runner.said(compactions, "list")
 
 
 def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
@@ -99,12 +81,6 @@ def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
     assert "no call of team acme with it yet" in runner.said(
         compactions, "mode", "acme", "suport", "facts"
     )
-
-
-def test_a_mode_that_wants_notes_of_no_model_is_doubted(runner: CommandRunner, team: str) -> None:
-    output = runner.said(compactions, "mode", "acme", "support", "facts+model")
-
-    assert output.endswith("is not set here; where the gateway runs it must be.\n")
 
 
 def test_a_feature_is_switched_off_in_words(runner: CommandRunner, team: str) -> None:

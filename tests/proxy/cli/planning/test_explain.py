@@ -242,12 +242,6 @@ def test_thinking_that_forbids_a_compaction_is_reported_in_a_sentence():
     assert any("thinking is signed" in line and "native" in line for line in lines)
 
 
-def test_a_question_for_notes_is_reported_as_the_gateways_own():
-    lines = list(attempt_lines(a_receipt(1, compaction_why="notes"), "acme"))
-
-    assert "The gateway itself asked it, for notes on a conversation that was compacted." in lines
-
-
 def test_a_providers_own_compaction_is_reported():
     lines = list(attempt_lines(a_receipt(1, compaction="native", compaction_why="asked"), "acme"))
 

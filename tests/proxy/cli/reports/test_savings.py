@@ -262,20 +262,11 @@ def compacted_receipt(n: int, **changes: Any) -> Receipt:
     return a_receipt(n, **(fields | changes))
 
 
-def notes_for(n: int, feature: str, nanos: int) -> Receipt:
-    """A question of the gateway's own to the model that takes notes."""
-    feature_name = f"{feature}/compaction"
-    return a_receipt(
-        n, team="team_0", feature=feature_name, compaction_why="notes", cost_nanos=nanos
-    )
-
-
-def test_compaction_savings_are_net_of_the_notes_model_and_count_gentler_modes(
+def test_compaction_savings_are_net_of_resets_and_count_gentler_modes(
     runner: CommandRunner,
 ) -> None:
     runner.keep(
         *(compacted_receipt(n) for n in range(4)),
-        notes_for(5, "support", 30_000_000),
         compacted_receipt(6, feature="code", compaction_nanos=-5_000_000, compacted_messages=0),
         compacted_receipt(
             7, feature="plain", compaction="", compacted=False, compaction_nanos=None
@@ -288,19 +279,14 @@ def test_compaction_savings_are_net_of_the_notes_model_and_count_gentler_modes(
     code, support, summed = output.splitlines()[-3:]
 
     assert "No planned calls in the last 30 days." in output
-    assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.0050", "$0.0000"]
+    assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.0050", "stepped"]
     assert code.endswith("stepped back to trim 2026-09-21 14:13 UTC: 9 of 100 lost")
-    assert support.split() == [
-        "team_0", "support", "4", "4", "36,000", "$0.0500", "$0.0300", "holds",
-    ]  # fmt: skip
-    assert summed == (
-        "Compaction saved $0.045 net of resets and of its small model's notes, which cost $0.03."
-        " 1 of 2 features (50%) stepped back."
-    )
+    assert support.split() == ["team_0", "support", "4", "4", "36,000", "$0.0800", "holds"]
+    assert summed == ("Compaction saved $0.075 net of resets. 1 of 2 features (50%) stepped back.")
 
 
 def test_compaction_savings_as_json(runner: CommandRunner) -> None:
-    runner.keep(compacted_receipt(1), notes_for(2, "support", 50_000_000))
+    runner.keep(compacted_receipt(1))
     store = runner.open()
     store.compactions.step_back(("team_0", "gone"), CompactionMode.OFF, "9 of 100 lost", START)
     store.close(5)
@@ -308,10 +294,9 @@ def test_compaction_savings_as_json(runner: CommandRunner) -> None:
     gone, support = document["compaction"]
 
     assert (gone["feature"], gone["stepped_back"], gone["calls"]) == ("gone", "9 of 100 lost", 0)
-    assert (support["saved_usd"], support["notes_usd"]) == ("-0.03", "0.05")
+    assert support["saved_usd"] == "0.02"
     assert document["compaction_total"] == {
-        "saved_usd": "-0.03",
-        "notes_usd": "0.05",
+        "saved_usd": "0.02",
         "features": 2,
         "stepped_back": 1,
         "stepped_back_share": 0.5,

@@ -13,8 +13,7 @@ from compaction.policy import CompactionMode
 from compaction.reading.message import CannotCompactError
 from proxy.records.compaction_result import NO_COMPACTION
 from proxy.services.compaction import compactor as compactor_module
-from proxy.services.compaction.summariser import Summariser
-from tests.fakes.call_dependencies import LoopTasks, route
+from tests.fakes.call_dependencies import route
 from tests.fakes.clock import ManualClock
 from tests.proxy.services.compaction.compaction_fixtures import (
     NOW,
@@ -24,7 +23,6 @@ from tests.proxy.services.compaction.compaction_fixtures import (
     room,
     talk,
 )
-from tests.proxy.services.compaction.summariser_fixtures import FakeNotesGateway, visit
 
 LARGE = chat(*talk(80))
 ASKS = {"role": "user", "content": "/compact"}
@@ -293,54 +291,6 @@ def test_a_compaction_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp
         cold = compact(compactor)
 
     assert [unknown.is_warm, warm.is_warm, cold.is_warm] == [True, True, False]
-
-
-def test_notes_are_asked_for_where_a_part_was_compacted_and_sent_and_the_mode_wants_them(tmp_path):
-    taker = FakeNotesGateway()
-
-    async def work():
-        with room(tmp_path, mode=CompactionMode.FACTS_MODEL) as (compactor, _):
-            book = Summariser(compactor._store, LoopTasks(), model="small", now=lambda: NOW)
-            compactor.use_summariser(book)
-            book.serve = taker
-            compactor._store.compactions.choose(
-                ("team_1", "plain"), CompactionMode.FACTS, "ann", NOW
-            )
-            compactor._store.compaction_settings.refresh()
-            force = {"compaction": "force"}
-            results = [
-                await compactor.compact(chat(*visit(20), compaction="dry-run"), ROUTE),
-                await compactor.compact(chat(*visit(20), feature="plain", **force), ROUTE),
-                await compactor.compact(chat(*visit(11), **force), ROUTE),
-            ]
-            await asyncio.wait(book._running)
-            results.append(await compactor.compact(taker.asked[0], ROUTE))
-            await book.stop()
-            return results
-
-    dry, plain, compacted, question = asyncio.run(work())
-
-    assert dry.sent is None
-    assert (plain.is_compacted, plain.reset) == (True, True)
-    assert (compacted.is_compacted, compacted.reset) == (True, True)
-    assert [question.feature for question in taker.asked] == ["chat/compaction"]
-    assert question == NO_COMPACTION
-
-
-def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
-    async def work():
-        with room(tmp_path, mode=CompactionMode.FACTS_MODEL, share=1.0) as (compactor, _):
-            book = Summariser(compactor._store, LoopTasks(), model="small", now=lambda: NOW)
-            compactor.use_summariser(book)
-            book.serve = FakeNotesGateway()
-            result = await compactor.compact(chat(*visit(11), compaction="force"), ROUTE)
-            await book.stop()
-            return result, book
-
-    result, book = asyncio.run(work())
-
-    assert result.why == "control"
-    assert len(book._asked) == 0
 
 
 def test_a_call_that_asks_for_signed_thinking_is_left_alone(tmp_path):

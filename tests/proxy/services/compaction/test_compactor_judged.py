@@ -106,24 +106,6 @@ def test_smaller_prompts_that_cost_more_send_an_alert(tmp_path):
     }
 
 
-def test_the_cost_of_notes_counts_against_their_feature(tmp_path):
-    question = receipt(
-        feature="chat/compaction",
-        compaction="",
-        compaction_why="notes",
-        compacted=False,
-        cost_nanos=1_000,
-    )
-    with room(tmp_path) as (compactor, alerts):
-        record_outcomes(
-            compactor, question, *[receipt(compaction_nanos=5, cost_nanos=9) for _ in range(50)]
-        )
-
-    assert {alert.title for alert in alerts} == {
-        "Compaction of feature chat of team team_1 sends less and costs more"
-    }
-
-
 def test_calls_right_after_a_mode_was_set_are_judged(tmp_path):
     with room(tmp_path) as (compactor, alerts):
         compactor._store.compactions.choose(

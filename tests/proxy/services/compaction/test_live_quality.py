@@ -52,10 +52,8 @@ def test_spend_counts_only_where_savings_are_known():
     proofs = LiveQuality()
     proofs.add(compacted_receipt(cost_nanos=40))
     proofs.add(compacted_receipt(cost_nanos=50, compaction_nanos=None))
-    question = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
-    proofs.charge(question)
 
-    assert proofs.sums(PLACE, START).paid == 49
+    assert proofs.sums(PLACE, START).paid == 40
 
 
 def test_a_features_calls_add_up():
@@ -81,24 +79,6 @@ def test_counts_older_than_a_day_are_forgotten():
     assert len(proofs._features[PLACE]) == 1
 
 
-def test_the_cost_of_notes_is_subtracted_from_savings():
-    proofs = LiveQuality()
-    question = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
-    proofs.add(compacted_receipt())
-    proofs.add(
-        compacted_receipt(feature="chat/compaction", needed=1)
-    )  # a caller's own name for a feature
-    proofs.charge(question)
-    proofs.charge(a_receipt(team="u", feature="chat/compaction", started=START, cost_nanos=9))
-    proofs.charge(
-        a_receipt(team="t", feature="chat/compaction", started=START, usage=None, cost_nanos=None)
-    )
-
-    assert proofs.sums(PLACE, START).nanos == 7 - 9
-    proofs.forget(PLACE)
-    assert proofs.sums(PLACE, START) == CompactionSums()
-
-
 def test_calls_before_a_mode_was_set_do_not_count():
     proofs = LiveQuality()
     proofs.add(compacted_receipt())
@@ -112,13 +92,10 @@ def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(
     proofs, chosen = LiveQuality(), (START // SLOT_S) * SLOT_S + into
     for time in (chosen - 0.5, chosen, chosen + 0.5):
         proofs.add(compacted_receipt(time, needed=1), chosen)
-    proofs.charge(
-        a_receipt(team="t", feature="chat/compaction", started=chosen, cost_nanos=9), chosen
-    )
 
     sums = proofs.sums(PLACE, chosen + 1, chosen)
     assert (sums.compacted, sums.treated.needed) == (2, 2)
-    assert sums.nanos == 2 * 7 - 9
+    assert sums.nanos == 2 * 7
 
 
 def test_a_mode_that_is_set_again_begins_afresh():

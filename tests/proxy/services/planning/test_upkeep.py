@@ -78,7 +78,7 @@ def away(number: int, *_: object) -> list[Suspension]:
     return []
 
 
-def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
+def test_receipts_and_plans_that_are_old_are_dropped_every_hour(tmp_path):
     opened = store(tmp_path, lambda *_: 0)
     run_for(opened, retention, 2.5)
     first = opened.asked[0][0]
@@ -89,13 +89,12 @@ def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
         for question in (
             opened.ledger.retain,
             opened.plans.retain,
-            opened.notes.retain,
             opened.pending_sums.delete_histograms,
             opened.replica_time.delete_runs,
         )
     ]
-    since = [args[0] for _, _, args in opened.asked[:5]]
-    assert since == [NOW - days * DAY for days in (30, 14, 14, 30, 30)]
+    since = [args[0] for _, _, args in opened.asked[:4]]
+    assert since == [NOW - days * DAY for days in (30, 14, 30, 30)]
 
 
 def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
@@ -106,7 +105,6 @@ def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
         opened.ledger.retain,
         opened.ledger.retain,
         opened.plans.retain,
-        opened.notes.retain,
         opened.pending_sums.delete_histograms,
         opened.replica_time.delete_runs,
     ]

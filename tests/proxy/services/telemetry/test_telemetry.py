@@ -204,7 +204,6 @@ def test_a_log_line_is_the_receipt_without_the_callers_text(caplog):
         ("compaction_saved_usd", -1.0),
         ("compaction_gained_usd_total", 0.5),
         ("compaction_paid_usd_total", 1.5),
-        ("compaction_notes_usd_total", 0.25),
     ],
 )
 def test_compactions_are_counted(name, expected):
@@ -220,13 +219,10 @@ def test_compactions_are_counted(name, expected):
     )
     reset = msgspec.structs.replace(compacted, reset=True, compaction_nanos=-1_500_000_000, lost=1)
 
-    notes = a_receipt(team="t", route="up/m", compaction_why="notes", cost_nanos=250_000_000)
-    unpriced = msgspec.structs.replace(notes, cost_nanos=None)
-
     refused = msgspec.structs.replace(reset, outcome=Outcome.FAILED, compaction_nanos=None)
 
     line = f'thriftgate_{name}{{route="up/m",team="t"}}'
-    assert value(telemetry_of(compacted, reset, refused, notes, unpriced, CALL), line) == expected
+    assert value(telemetry_of(compacted, reset, refused, CALL), line) == expected
 
 
 def test_reasons_for_unmodified_conversations_are_counted_up_to_a_bound():

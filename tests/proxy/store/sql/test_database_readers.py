@@ -30,13 +30,13 @@ def closing_engines(*engines: Engine) -> Iterator[tuple[Engine, ...]]:
 def test_a_reader_sees_what_is_committed_and_can_write_nothing(url: str) -> None:
     with closing_engines(open_database(url), open_reader(url)) as (writer, reader):
         with write_transaction(writer) as connection:
-            connection.execute(insert(schema.notes).values(key="a", lines="[]", used=1))
+            connection.execute(insert(schema.plans).values(conversation="a", plan="[]", used=1))
         with read_transaction(reader, is_snapshot=True) as connection:
-            assert connection.execute(select(schema.notes.c.key)).scalars().all() == ["a"]
+            assert connection.execute(select(schema.plans.c.conversation)).scalars().all() == ["a"]
         with pytest.raises(StoreError), write_transaction(reader) as connection:
-            connection.execute(delete(schema.notes))
+            connection.execute(delete(schema.plans))
         with read_transaction(writer) as connection:
-            assert connection.execute(select(schema.notes.c.key)).scalars().all() == ["a"]
+            assert connection.execute(select(schema.plans.c.conversation)).scalars().all() == ["a"]
 
 
 def test_all_readers_that_are_busy_leave_the_connections_of_calls_alone(url: str) -> None:
@@ -45,6 +45,6 @@ def test_all_readers_that_are_busy_leave_the_connections_of_calls_alone(url: str
             assert isinstance(reader.pool, QueuePool)
             assert reader.pool.checkedout() == reader.pool.size() == 2
             with write_transaction(writer) as connection:
-                connection.execute(insert(schema.notes).values(key="b", lines="[]", used=1))
+                connection.execute(insert(schema.plans).values(conversation="b", plan="[]", used=1))
         with read_transaction(writer) as connection:
-            assert connection.execute(select(schema.notes.c.key)).scalars().all() == ["b"]
+            assert connection.execute(select(schema.plans.c.conversation)).scalars().all() == ["b"]

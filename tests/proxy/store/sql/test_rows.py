@@ -18,37 +18,38 @@ from proxy.store.sql.rows import (
     upsert,
 )
 
-NOTE: dict[str, Any] = {"key": "a", "lines": "null", "used": 1_790_000_000.25}
+PLAN: dict[str, Any] = {"conversation": "a", "plan": "null", "used": 1_790_000_000.25}
 
 
 @dataclass(frozen=True)
-class NoteRow:
-    key: str
+class PlanRow:
+    conversation: str
     used: float
 
 
 def put(engine: Engine, row: dict[str, object], on_conflict: str = "DO NOTHING") -> None:
     with write_transaction(engine) as connection:
-        connection.execute(upsert(schema.notes, on_conflict), row)
+        connection.execute(upsert(schema.plans, on_conflict), row)
 
 
 def test_a_row_whose_key_is_there_is_left_or_replaced_in_part(engine: Engine) -> None:
-    notes = schema.notes.c
-    put(engine, NOTE)
-    put(engine, {**NOTE, "used": 7.0})
-    used = read_value(engine, select(notes.used))
-    put(engine, {**NOTE, "lines": "[]", "used": 8.0}, update_clause("used"))
+    plans = schema.plans.c
+    put(engine, PLAN)
+    put(engine, {**PLAN, "used": 7.0})
+    used = read_value(engine, select(plans.used))
+    put(engine, {**PLAN, "plan": "[]", "used": 8.0}, update_clause("used"))
 
-    assert used == NOTE["used"]
-    assert read_value(engine, select(notes.used)) == 8.0
-    assert read_value(engine, select(notes.lines)) == "null"
+    assert used == PLAN["used"]
+    assert read_value(engine, select(plans.used)) == 8.0
+    assert read_value(engine, select(plans.plan)) == "null"
 
 
 def test_a_record_has_the_columns_of_its_fields_and_no_others(engine: Engine) -> None:
-    put(engine, NOTE)
+    put(engine, PLAN)
 
-    assert read_records(engine, select(schema.notes), NoteRow) == [NoteRow("a", NOTE["used"])]
-    assert read_value(engine, select(schema.notes.c.key).where(schema.notes.c.key == "b")) is None
+    assert read_records(engine, select(schema.plans), PlanRow) == [PlanRow("a", PLAN["used"])]
+    name = schema.plans.c.conversation
+    assert read_value(engine, select(name).where(name == "b")) is None
 
 
 def test_changes_are_counted_by_fact(engine: Engine) -> None:

@@ -102,36 +102,6 @@ def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engin
     assert total.tokens_saved == 4 * 600
 
 
-def test_the_cost_of_notes_is_reported_and_taken_off_savings(engine: Engine) -> None:
-    inserter(engine)(
-        [
-            compacted_receipt(1),
-            compacted_receipt(2, feature="other", compaction_nanos=None),
-            a_receipt(3, team="t", feature="chat/compaction", compaction_why="notes", cost_nanos=2),
-            a_receipt(
-                4,
-                team="t",
-                feature="chat/compaction",
-                compaction_why="notes",
-                cost_nanos=1,
-                final=False,
-            ),
-            a_receipt(
-                5, team="t", feature="chat/compaction", compaction_why="notes", cost_nanos=None
-            ),
-            a_receipt(6, team="u", feature="chat/compaction", compaction_why="notes", cost_nanos=9),
-            a_receipt(8, team="t", feature="chat/compaction", cost_nanos=100),
-            a_receipt(
-                7, team="t", feature="other/compaction", compaction_why="notes", cost_nanos=9
-            ),
-        ]
-    )
-    chat, other = CompactionReceipts(engine).totals(START)
-
-    assert (chat.nanos, chat.notes_nanos, chat.net_nanos) == (5, 3, 2)
-    assert (other.nanos, other.notes_nanos, other.net_nanos) == (None, 9, None)
-
-
 def test_calls_before_the_period_are_not_counted(engine: Engine) -> None:
     inserter(engine)([compacted_receipt(1)])
 

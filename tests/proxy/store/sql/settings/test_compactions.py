@@ -98,3 +98,14 @@ def test_a_mode_that_this_version_does_not_know_is_off(
         connection.execute(update(schema.compactions).values(mode="bold"))
 
     assert compactions.all_settings().of(*PLACE).mode is CompactionMode.OFF
+
+
+def test_the_removed_mode_facts_model_goes_on_as_facts_and_says_so(
+    compactions: Compactions, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    compactions.choose(PLACE, CompactionMode.FACTS, "ann", NOW)
+    with write_transaction(engine) as connection:
+        connection.execute(update(schema.compactions).values(mode="facts+model"))
+
+    assert compactions.all_settings().of(*PLACE).mode is CompactionMode.FACTS
+    assert "facts+model is no more" in caplog.text

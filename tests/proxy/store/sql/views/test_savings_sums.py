@@ -74,7 +74,6 @@ def test_replies_of_another_model_are_found_by_the_model_asked_for(ledger: Engin
         ({"outcome": Outcome.HUNG_UP, "ttft": None}, Usage(), 0),
         ({"outcome": Outcome.HUNG_UP, "ttft": 0.1}, Usage(input=9), 0),
         ({"outcome": Outcome.BROKEN}, Usage(), 0),
-        ({"outcome": Outcome.FAILED, "final": False, "compaction_why": "notes"}, Usage(input=9), 0),
     ],
 )
 def test_only_attempts_that_answered_count_as_replies_of_another_model(
