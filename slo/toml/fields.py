@@ -49,10 +49,14 @@ class Field:
         return self.default if value is None else value
 
     @property
+    def default_text(self) -> str:
+        """The default in Markdown, as a reference shows it."""
+        return self.shown or ("required" if self.missing else _shown_value(self.default))
+
+    @property
     def reference_row(self) -> str:
         """The field's row in a reference: key, default and meaning."""
-        default = self.shown or ("required" if self.missing else _shown_value(self.default))
-        return f"| `{self.key}` | {default} | {self.meaning} |"
+        return f"| `{self.key}` | {self.default_text} | {self.meaning} |"
 
 
 def read_fields(table: TableReader, fields: Iterable[Field]) -> dict[str, Any]:

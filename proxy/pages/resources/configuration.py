@@ -1,5 +1,6 @@
 """``/api/v1/configuration``: the files in force, the gateway's readiness, and reloading them."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,10 +12,13 @@ from proxy.pages.viewing import RecordChange, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
 from proxy.settings import PREFIX, Settings
 from proxy.store.sql.access.audit_log import AuditedChange
-from slo.policies.file import policies_by_kind
+from slo.policies.file import KINDS, policies_by_kind
+from slo.toml.fields import Field
 
 #: Settings that are secrets, or may hold one.
 _SECRETS: Final = frozenset({"admin_token", "database_url", "redis_url"})
+#: A link in Markdown; the place that it names is in the documentation, not on the page.
+_LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +30,22 @@ class SettingView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFieldView:
+    """A field of a policy in the file: its key, its default and its meaning in Markdown."""
+
+    key: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationView:
     """Configuration of the gateway.
 
     Attributes:
         settings: Settings that differ from their defaults.
         policies: Number of policies in force, by kind.
+        policy_fields: The fields that a policy of each kind can have.
         troubles: Reasons why no calls can be taken.
         notes: Notes for operators, such as why the last reload failed.
     """
@@ -39,6 +53,7 @@ class ConfigurationView:
     settings: Sequence[SettingView]
     models: int
     policies: Mapping[str, int]
+    policy_fields: Mapping[str, Sequence[PolicyFieldView]]
     troubles: Sequence[str]
     notes: Sequence[str]
 
@@ -70,6 +85,7 @@ class ConfigurationResource(Resource):
                 kind.array: len(policies)
                 for kind, policies in policies_by_kind(snapshot.policies).items()
             },
+            policy_fields={kind.array: [*map(_field_view, kind.fields)] for kind in KINDS},
             troubles=troubles(),
             notes=notes(),
         )
@@ -94,6 +110,11 @@ class ConfigurationResource(Resource):
         if not worked:
             raise CallerError("; ".join(self._reloader.notes()), code="invalid_configuration")
         return await self.get(viewer)
+
+
+def _field_view(field: Field) -> PolicyFieldView:
+    meaning = _LINK.sub(r"\1", field.meaning)
+    return PolicyFieldView(key=field.key, default=field.default_text, meaning=meaning)
 
 
 def _changed_settings(settings: Settings) -> list[SettingView]:

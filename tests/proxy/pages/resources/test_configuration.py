@@ -12,6 +12,7 @@ from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.sql.access.audit_log import AuditedChange
+from slo.policies.file import KINDS
 
 ADMIN = Viewer(name="ann", role=Role.ADMIN)
 BUDGET = '[[budgets]]\nname = "day"\nscope = "team"\nlimit = "5"\nunit = "usd"\nwindow = "day"\n'
@@ -43,6 +44,15 @@ def test_settings_are_shown_without_secrets(tmp_path: Path) -> None:
     assert {setting.name for setting in shown.settings} >= {"THRIFTGATE_ADMIN_TOKEN"}
     assert "hunter2" not in str(shown)
     assert "a-secret" not in str(shown)
+
+
+def test_every_field_of_every_kind_of_policy_is_described(tmp_path: Path) -> None:
+    shown = asyncio.run(ConfigurationHarness(tmp_path).resource.get(ADMIN))
+
+    for kind in KINDS:
+        described = shown.policy_fields[kind.array]
+        assert [field.key for field in described] == [field.key for field in kind.fields]
+        assert all(field.meaning and "](" not in field.meaning for field in described)
 
 
 def test_changed_files_are_read_at_once(tmp_path: Path) -> None:
