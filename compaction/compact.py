@@ -20,7 +20,7 @@ from compaction.memory import CompactionMemory
 from compaction.planner import CompactionPlanner, CompactionState
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.quality_evidence import QualityEvidence
-from compaction.reading.message import CannotCompactError, Count
+from compaction.reading.message import Count
 from compaction.reading.prefix_digests import prefix_digests
 from compaction.reading.token_estimate import estimate_tokens
 
@@ -113,8 +113,6 @@ def compact(
             tokens_before=tokens,
             tokens_after=tokens,
         )
-    if any(message.signed for message in messages):
-        raise CannotCompactError("signed")
     conversation = view_conversation(messages)
     keys = prefix_digests(
         [message.digest for message in messages], _conversation_root(policy, context)

@@ -61,6 +61,16 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return calls
 
     @cached_property
+    def signed_indexes(self) -> Sequence[int]:
+        """The places of the messages that hold signed content."""
+        return [index for index, message in enumerate(self.messages) if message.signed]
+
+    def has_signed_between(self, start: int, end: int) -> bool:
+        """True if a message of a run holds signed content."""
+        place = bisect_left(self.signed_indexes, start)
+        return place < len(self.signed_indexes) and self.signed_indexes[place] < end
+
+    @cached_property
     def _words(self) -> Sequence[str]:
         """The text of each message."""
         return [_words(message) if message.calls else message.text for message in self.messages]

@@ -51,6 +51,8 @@ class CompactionReason(StrEnum):
         "nothing_to_compact"  #: All of it stays: authority, kept turns, open calls.
     )
     NO_PROGRESS = "no_progress"  #: It would hardly be shorter, or was not when last tried.
+    SIGNED = "signed"  #: Something signed stands there, before which nothing may change.
+    THINKS = "thinks"  #: Answers may be signed; too few came to see that none is sent back.
     BELOW_LEAST = "below_least"  #: It is too short to be worth it, or would be to be cached.
     BELOW_TARGET = "below_target"  #: It is as short as it should become.
     FLOOR = "floor"  #: What cannot be compacted is too long by itself.

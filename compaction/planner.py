@@ -10,6 +10,7 @@ stays the beginning of what is sent later, except at a compaction, and no state 
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -28,6 +29,7 @@ from compaction.facts.fact import Segment
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Count, Voice
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
+from compaction.signed_content import ChangeableMessages, changeable_messages, closed_turns_end
 from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
 
 #: Minimum estimated size of a segment, as a share of the region it replaces, until one is written.
@@ -91,7 +93,7 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
     )
 
 
-class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A conversation and what holds for it.
 
     Attributes:
@@ -140,6 +142,8 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         )
         if self.policy.mode is not CompactionMode.FACTS:
             return state
+        if not self._changeable.allows_compaction(point):
+            return msgspec.structs.replace(state, decision=self._signed_decision(point))
         end = self._cut_index(state, point)
         return self._apply_decision(state, self._cost_inputs(state, end, sent_tokens - before), end)
 
@@ -181,6 +185,16 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
             after, parts=parts, decision=decision, bank=state.bank + saved
         )
 
+    @cached_property
+    def _changeable(self) -> ChangeableMessages:
+        """The messages that signed content lets change."""
+        return changeable_messages(self.conversation, self.policy)
+
+    def _signed_decision(self, point: int) -> CompactionDecision:
+        is_seen = self._changeable.end < point
+        reason = CompactionReason.SIGNED if is_seen else CompactionReason.THINKS
+        return CompactionDecision(is_due=False, reason=reason, break_even=None)
+
     def _suffix_regrowth(self, state: CompactionState, end: int) -> int:
         """The least number of tokens by which the suffix behind a cut would grow if rebuilt.
 
@@ -190,7 +204,8 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         before = SuffixContext(
             text=lambda: (
                 self.text_before_suffix(state) + self.conversation.words_between(start, end)
-            )
+            ),
+            changeable=self._changeable,
         )
         tail = VerbatimSuffix(start=end, end=end)
         tail = extend_suffix(
@@ -225,6 +240,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
             - self._sent_tokens(state)
             + state.suffix.tokens,
             least=0 if state.parts else self.policy.prices.min_spared_tokens,
+            changeable=self._changeable,
         )
         tail = extend_suffix(
             self.conversation, state.suffix, point, self.count, before, find=self.find
@@ -258,6 +274,13 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         return self._head_tokens + sum(part.tokens for part in state.parts) + state.suffix.tokens
 
     def _cut_index(self, state: CompactionState, point: int) -> int:
+        end = self._unsigned_cut_index(state, point)
+        if not self.policy.drops_signed:
+            return end
+        return closed_turns_end(self.conversation, state.suffix.start, end, point)
+
+    def _unsigned_cut_index(self, state: CompactionState, point: int) -> int:
+        """The cut where nothing is signed."""
         start, keep = state.suffix.start, max(self.policy.keep_turns, 1)
         end = turn_cut(self.conversation, point, start, keep)
         if self.policy.once and self.conversation.tokens_between(

@@ -81,6 +81,9 @@ class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
         safety: Number of times over that as many calls as were made must pay a compaction back; 0
             for the usual.
         least: Tokens below which nothing is compacted.
+        drops_signed: True if the provider lets closed turns go with the signed content they hold;
+            False if nothing that stands before such content may change.
+        thinks: True if answers may hold signed content although none was seen yet.
     """
 
     mode: CompactionMode = CompactionMode.FACTS
@@ -92,3 +95,5 @@ class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     once: bool = False
     safety: float = 0.0
     least: int = 2_048
+    drops_signed: bool = False
+    thinks: bool = False

@@ -16,6 +16,7 @@ from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncache
 from compaction.recall import append_text, contains_name, quote_sources, recallable_names
 from compaction.results.duplicate_results import text_digest
 from compaction.results.result_trimming import trim_result
+from compaction.signed_content import ChangeableMessages
 
 #: Maximum names of one message, and of all messages between two compactions, that are looked up in
 #: compacted text: the time for each grows with the number of messages.
@@ -79,11 +80,17 @@ class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
         text: All that is sent before it; asked for only where that matters.
         above: Tokens of the suffix up to which results are not shortened.
         least: Tokens that results so far would weigh less, below which they are not either.
+        changeable: Messages that may change; None for all.
     """
 
     text: Callable[[], str] = str
     above: int = 0
     least: int = 0
+    changeable: ChangeableMessages | None = None
+
+    def may_change(self, index: int) -> bool:
+        """True if a message may be sent otherwise than it came."""
+        return self.changeable is None or index in self.changeable
 
     def stays_whole(self, message: ParsedMessage, weighs: int, *, tokens: int, spared: int) -> bool:
         """True if a result is sent whole, as its prefix alone decides.
@@ -121,13 +128,14 @@ def extend_suffix(
     looked_up, tokens, spared = tail.looked_up, tail.tokens, tail.spared
     for index in range(tail.end, end):
         raw = (message := conversation.messages[index]).raw
+        if not before.may_change(index):
+            tokens += message.tokens
+            continue
         if message.voice is Voice.RESULT:
             raw = trim_result(message, calls, find)
-            if message.whole:
-                calls.setdefault(text_digest(message.text), conversation.short_call(index))
+            _note_result(conversation, index, calls)
         elif message.voice is Voice.USER and tail.start > conversation.lead:
-            max_names = min(_MAX_NAMES_PER_MESSAGE, _MAX_NAMES_PER_SUFFIX - looked_up)
-            names = recallable_names(message, max_names, find)
+            names = _names_to_look_up(message, looked_up, find)
             looked_up += len(names)
             earlier = VerbatimSuffix(start=tail.start, end=index, replaced=replaced)
             raw = _message_with_sources(conversation, earlier, names, before)
@@ -148,6 +156,21 @@ def extend_suffix(
         tokens=tokens,
         spared=spared,
     )
+
+
+def _note_result(conversation: ConversationView, index: int, calls: dict[bytes, str]) -> None:
+    """Notes the call of a result that a later one may point to."""
+    message = conversation.messages[index]
+    if message.whole:
+        calls.setdefault(text_digest(message.text), conversation.short_call(index))
+
+
+def _names_to_look_up(
+    message: ParsedMessage, looked_up: int, find: TextAnalyzer
+) -> tuple[str, ...]:
+    """The names of a message that are looked up, as many as may be."""
+    max_names = min(_MAX_NAMES_PER_MESSAGE, _MAX_NAMES_PER_SUFFIX - looked_up)
+    return recallable_names(message, max_names, find)
 
 
 def _message_with_sources(

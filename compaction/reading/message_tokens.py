@@ -38,6 +38,7 @@ _READ: Final = frozenset(
         "summary",
         "text",
         "thinking",
+        "thinking_blocks",
         "tool_calls",
     }
 )

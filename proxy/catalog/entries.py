@@ -174,6 +174,7 @@ TRAITS = {
     "adaptive_thinking": "thinking is asked for with adaptive and output_config.effort",
     "budget_thinking": "thinking is asked for with enabled and budget_tokens",
     "always_thinking": "thinking cannot be disabled",
+    "bound_thinking": "thinking is refused once anything before it has changed",
     "mid_system": "system messages are accepted after the first user turn",
     "prefill": "the last message may be the assistant's",
     "structured": "output_config.format is accepted",

@@ -242,14 +242,6 @@ def test_words_of_users_survive():
     assert "My dog is called Rex." in text
 
 
-def test_signed_messages_are_not_compacted():
-    signed = orjson.dumps({"role": "assistant", "content": "so", "thinking_blocks": [
-        {"type": "thinking", "thinking": "hm", "signature": "abc"}]})  # fmt: skip
-
-    with pytest.raises(CannotCompactError, match="signed"):
-        once([*support(12), signed, user("go on")])
-
-
 def test_calls_and_results_that_do_not_fit_are_left_alone():
     raws = support(12)
     del raws[2]

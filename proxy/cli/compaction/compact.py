@@ -29,8 +29,6 @@ _MAX_MESSAGES_AT_END: Final = 8
 _MAX_LOST_SHOWN: Final = 12
 #: Lost values that are looked for at most.
 _MAX_LOST_FOUND: Final = 1_000
-#: Modes in which the gateway itself changes what is sent.
-_COMPACTING_MODES: Final = frozenset({CompactionMode.TRIM, CompactionMode.FACTS})
 
 _File = Annotated[
     Path,
@@ -93,7 +91,7 @@ def _run_dry(terminal: Terminal, request: _Request) -> "tuple[DryRunResult, int]
     from proxy.cli.compaction.dry_run import conversation, dry_run
     from proxy.errors import OperatorError
     from proxy.services.compaction.policies import relative_prices
-    from proxy.services.compaction.signed_thinking import may_sign_thinking
+    from proxy.services.compaction.signed_thinking import with_thinking_rules
 
     model, policy = request.model, request.policy
     route = model.routes[0]
@@ -101,18 +99,16 @@ def _run_dry(terminal: Terminal, request: _Request) -> "tuple[DryRunResult, int]
         messages = conversation(request.text)
     except OperatorError as why:
         terminal.fail(f"{request.name} {why}.")
+    policy = msgspec.structs.replace(
+        policy,
+        prices=relative_prices(route_target(route, model.id, terminal.now())),
+        window=route.window or 0,
+    )
     result = dry_run(
         messages,
-        msgspec.structs.replace(
-            policy,
-            prices=relative_prices(route_target(route, model.id, terminal.now())),
-            window=route.window or 0,
-        ),
+        with_thinking_rules(policy, messages.body, route),
         model=model.id,
         upstream_model=route.model or model.id,
-        gateway="thinks"
-        if policy.mode in _COMPACTING_MODES and may_sign_thinking(messages.body, route)
-        else "",
     )
     return result, len(messages.messages)
 

@@ -41,10 +41,13 @@ REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "client": "its client asks for a summary itself",
         "control": "its conversation goes unmodified, to compare others with",
         "dry_run": "it was a dry run",
-        "signed": "it holds signed thinking, before which nothing may change",
+        "signed": (
+            "it holds signed thinking, before which nothing may change at its provider; the mode"
+            " native leaves compaction to the provider"
+        ),
         "thinks": (
-            "the model's thinking is signed together with all that stands before it, so nothing"
-            " there may change; the mode native leaves compaction to its provider"
+            "the model's thinking is signed together with all that stands before it, and too few"
+            " answers came to see that the caller sends none of it back"
         ),
         "api": "calls of its API are sent on as they are",
         "slots": "its caller declares slots inside the conversation",

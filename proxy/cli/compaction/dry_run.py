@@ -68,8 +68,6 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         calls: Number of calls made in it, the present one included; 0 where that is unknown.
         since_call: The call at which it was compacted last; None where nothing is compacted.
         faults: Defects of it, unmodified, that a provider would refuse.
-        gateway: Code of the reason that the gateway would not compact it at all; None where it
-            would.
     """
 
     messages: tuple[msgspec.Raw, ...]
@@ -92,7 +90,6 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     since_call: int | None
     faults: tuple[str, ...]
-    gateway: str | None
 
 
 class TokenEstimate:
@@ -145,15 +142,9 @@ def dry_run(
     *,
     model: str,
     upstream_model: str,
-    gateway: str = "",
     compact_chat: Callable[..., CompactedChat] = compact,
 ) -> DryRunResult:
-    """Compact a conversation as the gateway would, and report the result.
-
-    Args:
-        gateway: Code of the reason that the gateway would leave it alone, whatever a compaction
-            brings.
-    """
+    """Compact a conversation as the gateway would, and report the result."""
     scale = TokenEstimate(upstream_model)
     again = _Recompactor(chat, policy, upstream_model, compact_chat)
     wrong = chat_faults(chat.messages, chat.messages)
@@ -184,7 +175,6 @@ def dry_run(
         calls=len(points),
         since_call=again.last_compaction(result, points),
         faults=wrong,
-        gateway=gateway or None,
     )
 
 

@@ -28,8 +28,6 @@ def summary_lines(result: DryRunResult, came: int) -> Iterator[str]:
     yield from _price_line(result)
     if result.target_missed is not None:
         yield _missed_target_line(result)
-    if result.gateway is not None:
-        yield f"The gateway would leave it alone all the same: {reason_text(result.gateway)}."
 
 
 def single_line(text: str, max_chars: int) -> str:

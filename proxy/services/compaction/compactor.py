@@ -65,7 +65,7 @@ from proxy.services.compaction.policies import (
     native_compaction_result,
     parse_compaction_request,
 )
-from proxy.services.compaction.signed_thinking import may_sign_thinking
+from proxy.services.compaction.signed_thinking import with_thinking_rules
 from proxy.services.compaction.worker_pool import WorkerPool
 from proxy.store.errors import StoreError
 from proxy.store.store import Store
@@ -138,7 +138,7 @@ class Compactor:
                 else NO_COMPACTION
             )
             return await self.track_unmodified(call, result)
-        if why := self._skip_reason(call, route, request.mode):
+        if why := self._skip_reason(call, request.mode):
             return await self.track_unmodified(call, passthrough_result(request.mode.value, why))
         if request.mode is CompactionMode.NATIVE:
             return await self.track_unmodified(
@@ -146,9 +146,11 @@ class Compactor:
             )
         target = route_target(route, call.model, self._now(), call.endpoint)
         self._compacted_features.put(place, value=True)
+        policy = compaction_policy(request, setting, target, route.window, self._defaults.safety)
+        body = call.body if call.fields is None else call.fields.thinking_body
         task = CompactionTask(
             call=call,
-            policy=compaction_policy(request, setting, target, route.window, self._defaults.safety),
+            policy=with_thinking_rules(policy, body, route),
             is_dry=request.is_dry,
             control_share=self._defaults.share,
             secret=self._store.secret,
@@ -251,17 +253,14 @@ class Compactor:
             _log.exception("Compaction failed on call %s; it is sent unmodified", call.id)
             return None
 
-    def _skip_reason(self, call: Call, route: Route, mode: CompactionMode) -> str:
+    def _skip_reason(self, call: Call, mode: CompactionMode) -> str:
         """The reason to skip a call, whatever it holds; "" for none."""
         is_native = mode is CompactionMode.NATIVE
         if call.endpoint == MESSAGES or (call.endpoint == RESPONSES and not is_native):
             return "api"
         if self._cool_downs.is_feature_cooling((call.key.team, call.feature), self._now()):
             return "refused"
-        if len(call.body) > _MAX_BODY_BYTES:
-            return "too_large"
-        body = call.body if call.fields is None else call.fields.thinking_body
-        return "thinks" if not is_native and may_sign_thinking(body, route) else ""
+        return "too_large" if len(call.body) > _MAX_BODY_BYTES else ""
 
     async def _identify_conversation(self, call: Call) -> ConversationIdentity | None:
         """The conversation of a call that was not compacted, or not in time."""

@@ -14,6 +14,7 @@ from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.compaction_result import CompactionResult
 from proxy.services.compaction.chat_body import ChatCompactor, CompactionTask, compact_call
 from proxy.services.compaction.policies import relative_prices
+from proxy.services.compaction.signed_thinking import with_thinking_rules
 from proxy.tools.replay.planning import MISTAKES, PlannedVariant, recorded_as_call
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
@@ -71,7 +72,7 @@ class CompactedVariant:
         compact_chat: ChatCompactor = compact,
     ) -> None:
         route = reading.route
-        self._compact_chat = compact_chat
+        self._compact_chat, self._route = compact_chat, route
         self._planning = PlannedVariant(reading, day, arranges=True)
         self._policy = CompactionPolicy(
             mode=mode,
@@ -106,7 +107,7 @@ class CompactedVariant:
         """The compacted call, or the reason why it is sent unmodified."""
         task = CompactionTask(
             call=recorded_as_call(line, now),
-            policy=self._policy,
+            policy=with_thinking_rules(self._policy, line.body, self._route),
             is_dry=False,
             control_share=0.0,
             secret=_SECRET,

@@ -178,16 +178,20 @@ def test_a_model_near_the_one_that_was_typed_is_named():
     assert "the catalog has" in shell("-", "--model", "zzz", stdin=b"{}").stderr
 
 
-def test_a_model_whose_thinking_is_signed_is_told_to_be_left_alone():
-    body = orjson.dumps({"messages": talk()})
-    words = ("-", "--model", "claude-sonnet-5-5", "--force")
-    output = shell(*words, stdin=body).stdout
+def test_the_decision_of_a_model_that_binds_its_thinking_depends_on_what_the_caller_sends_back():
+    signed = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+    told = [{**m, "thinking_blocks": signed} if m["role"] == "assistant" else m for m in talk()]
 
-    assert "The gateway would leave it alone all the same: the model's thinking is signed" in output
-    assert orjson.loads(shell(*words, "--json", stdin=body).stdout)["gateway"] == "thinks"
-    native = shell(*words, "--json", "--mode", "native", stdin=body).stdout
-    assert orjson.loads(native)["gateway"] is None
-    assert orjson.loads(shell("-", "--json", stdin=body).stdout)["gateway"] is None
+    def outcome(messages: list[dict[str, Any]], model: str) -> tuple[str, bool]:
+        body = orjson.dumps({"messages": messages})
+        document = orjson.loads(
+            shell("-", "--model", model, "--force", "--json", stdin=body).stdout
+        )
+        return document["reason"], document["compacted"]
+
+    assert outcome(talk(), "claude-sonnet-5-5") == ("forced", True)
+    assert outcome(told, "claude-sonnet-5-5") == ("signed", False)
+    assert outcome(told, "claude-opus-4-8") == ("forced", True)
 
 
 def test_a_target_that_cannot_be_met_is_reported(runner, file):

@@ -233,12 +233,3 @@ def test_a_compaction_of_an_earlier_call_is_reported_with_that_call():
     assert all(first <= now for first, now in zip(since, later, strict=True))
     assert any(first < now for first, now in zip(since, later, strict=True))
     assert run_dry(of(*talk()), FORCED).since_call == 19
-
-
-def test_the_reason_for_no_compaction_is_reported_beside_its_expected_savings():
-    result = dry_run(
-        of(*talk()), FORCED, model="any", upstream_model="gpt-5.6-terra", gateway="thinks"
-    )
-
-    assert (result.gateway, result.compacted) == ("thinks", True)
-    assert run_dry(of(*talk())).gateway is None

@@ -28,7 +28,6 @@ def dry_run_result(**fields: Any) -> DryRunResult:
         "calls": 60,
         "since_call": None,
         "faults": (),
-        "gateway": None,
     }
     return DryRunResult(**values | fields)
 
@@ -142,12 +141,6 @@ def test_trim_is_reported_in_its_own_words() -> None:
     )
     assert "no tool result can be shortened" in lines_of_summary(**trim)[1]
     assert "asks for a summary" in lines_of_summary(mode="trim", reason="client")[1]
-
-
-def test_a_model_that_the_gateway_leaves_alone_is_told_last() -> None:
-    assert lines_of_summary(gateway="thinks")[-1].startswith(
-        "The gateway would leave it alone all the same: "
-    )
 
 
 def test_a_single_call_is_reported_in_the_singular() -> None:

@@ -293,16 +293,16 @@ def test_a_compaction_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp
     assert [unknown.is_warm, warm.is_warm, cold.is_warm] == [True, True, False]
 
 
-def test_a_call_that_asks_for_signed_thinking_is_left_alone(tmp_path):
-    body = orjson.dumps({"model": "m", "messages": talk(), "thinking": {"type": "adaptive"}})
-    there = route(kind="anthropic")
-    with room(tmp_path) as (compactor, _):
-        reasons = [
-            asyncio.run(compactor.compact(request, there)).why
-            for request in (chat(), chat(body=body), replace(chat(body=body), fields=None))
-        ]
+def test_the_policy_of_a_call_says_what_its_provider_does_with_signed_thinking(tmp_path):
+    bound = route(kind="anthropic", traits=frozenset({"bound_thinking"}))
+    off = chat(body=orjson.dumps({"messages": talk(), "reasoning_effort": "none"}))
+    shorter = Shorter()
+    with room(tmp_path, shorter) as (compactor, _):
+        for request, there in ((chat(), route(kind="anthropic")), (chat(), bound), (off, bound)):
+            asyncio.run(compactor.compact(request, there))
 
-    assert reasons == ["pays", "thinks", "thinks"]
+    rules = [(policy.drops_signed, policy.thinks) for policy in shorter.asked]
+    assert rules == [(True, False), (False, True), (False, False)]
 
 
 def test_the_configured_safety_factor_is_in_every_policy(tmp_path):

@@ -1,42 +1,57 @@
 import pytest
 
+from compaction.policy import CompactionPolicy
 from proxy.catalog.entries import Route, Upstream
 from proxy.records.request_fields import parse_request_fields
-from proxy.services.compaction.signed_thinking import may_sign_thinking
+from proxy.services.compaction.signed_thinking import with_thinking_rules
 
 
-def route(kind: str = "anthropic", *traits: str) -> Route:
-    upstream = Upstream(name="there", kind=kind, base_url="http://there")  # type: ignore[arg-type]
+def route(kind: str = "anthropic", *traits: str, provider: str = "") -> Route:
+    upstream = Upstream(name="there", kind=kind, base_url="http://there", provider=provider)  # type: ignore[arg-type]
     return Route(name="there/m", upstream=upstream, traits=frozenset(traits))
 
 
+def rules(body: bytes, to: Route) -> tuple[bool, bool]:
+    policy = with_thinking_rules(CompactionPolicy(), body, to)
+    return policy.drops_signed, policy.thinks
+
+
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "thinks"),
     [
-        (b"{}", False),
-        (b'{"reasoning_effort":null}', False),
+        (b"{}", True),
+        (b'{"reasoning_effort":null}', True),
         (b'{"reasoning_effort":"none"}', False),
         (b'{"reasoning_effort":"low"}', True),
-        (b'{"thinking":{"type":"enabled","budget_tokens":2000}}', True),
         (b'{"thinking":{"type":"adaptive"}}', True),
         (b'{"thinking":{"type":"disabled"},"reasoning_effort":"high"}', False),
         (b'{"thinking":7}', True),
         (b"[" * 100_000, True),
-        (b'{"messages":[{"role":"user","content":"\\"thinking\\": on"}]}', False),
-        (b'{"messages":[{"content":[{"type":"thinking"}]}]}', False),
     ],
 )
-def test_a_call_thinks_where_it_asks_for_it(body: bytes, expected: bool):  # noqa: FBT001
-    assert may_sign_thinking(body, route()) is expected
+def test_a_model_that_binds_its_thinking_thinks_unless_told_not_to(body: bytes, thinks: bool):  # noqa: FBT001
+    bound = route("anthropic", "bound_thinking")
+
+    assert rules(body, bound) == (False, thinks)
     if not body.startswith(b"["):
-        assert may_sign_thinking(parse_request_fields(body).thinking_body, route()) is expected
+        assert rules(parse_request_fields(body).thinking_body, bound) == (False, thinks)
 
 
-def test_models_that_always_think_are_recognised():
-    assert may_sign_thinking(
-        b'{"thinking":{"type":"disabled"}}', route("anthropic", "always_thinking")
-    )
+def test_a_model_that_always_thinks_cannot_be_told_not_to():
+    always = route("anthropic", "bound_thinking", "always_thinking")
+
+    assert rules(b'{"thinking":{"type":"disabled"}}', always) == (False, True)
 
 
-def test_models_of_other_providers_sign_no_thinking():
-    assert not may_sign_thinking(b'{"reasoning_effort":"high"}', route("openai", "always_thinking"))
+@pytest.mark.parametrize(
+    ("to", "drops"),
+    [
+        (route("anthropic", "always_thinking"), True),
+        (route("gemini"), True),
+        (route("openai", provider="openai"), True),
+        (route("openai", provider="some-other"), False),
+        (route("openai", "bound_thinking", provider="some-other"), False),
+    ],
+)
+def test_closed_turns_may_go_where_the_provider_says_so(to: Route, drops: bool):  # noqa: FBT001
+    assert rules(b'{"reasoning_effort":"high"}', to) == (drops, False)
