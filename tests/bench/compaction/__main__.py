@@ -10,94 +10,23 @@ Usage: python -m tests.bench.compaction [ROW …] [--whole] [--held-back] [--mis
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from tests.bench.compaction import agent_sets, chat_sets
-from tests.bench.compaction.cases import ChatCase, is_held_back, sample
+from tests.bench.compaction import chat_sets, marked_sets
+from tests.bench.compaction.cases import is_held_back, sample
 from tests.bench.compaction.measuring import FACTS, WAYS, CaseResult, measure
+from tests.bench.compaction.rows import SIZES, rows
 
 #: Most dialogues of a row without ``--whole``.
 _MOST: Final = 60
 _PROCESSES: Final = 2
-ChatReader = Callable[[], Sequence[chat_sets.AnnotatedChat]]
 #: Percent points below which a difference is none.
 _TIE: Final = 0.05
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A measure.
-
-    Attributes:
-        cases: Its cases.
-        path: File or folder that must be there for them.
-        goals: Percent to keep, by the part of the tokens to come down to; 0 for no target.
-    """
-
-    cases: Callable[[], Iterable[ChatCase]]
-    path: Path
-    goals: Mapping[float, float]
-
-
-def _named_later(read: ChatReader, path: Path) -> Row:
-    """Values that only the assistant said and anybody names after the call."""
-    return Row(cases=lambda: chat_sets.named_again(read()), path=path, goals={0: 97, 0.5: 90})
-
-
-def _named_before(read: ChatReader, path: Path) -> Row:
-    """The same in long chats, up to the call: all that was named again at any time."""
-    return Row(
-        cases=lambda: chat_sets.named_before(chat_sets.in_fours(read())),
-        path=path,
-        goals={0: 97, 0.5: 90, 0.25: 0},
-    )
-
-
-@cache
-def rows(more: Path) -> Mapping[str, Row]:
-    """All rows, by name.
-
-    Args:
-        more: Folder of further sets, laid out as the recorded ones.
-    """
-    chinese_path = more / chat_sets.CROSSWOZ
-    chinese = partial(chat_sets.crosswoz, chinese_path)
-    return {
-        "τ-bench: values of later calls": Row(
-            cases=agent_sets.tau_values,
-            path=agent_sets.TAU,
-            goals={0: 100, 0.5: 100, 0.4: 97, 0.25: 80},
-        ),
-        "τ-bench: pairs of them": Row(
-            cases=agent_sets.tau_pairs,
-            path=agent_sets.TAU,
-            goals={0: 100, 0.5: 100, 0.4: 95, 0.25: 70},
-        ),
-        "MultiWOZ: named later": _named_later(chat_sets.multiwoz, chat_sets.MULTIWOZ),
-        "English (SGD): named later": _named_later(chat_sets.sgd, chat_sets.SGD),
-        "Chinese (CrossWOZ): named later": _named_later(chinese, chinese_path),
-        "SGD: proposals accepted": Row(
-            cases=lambda: chat_sets.accepted_proposals(chat_sets.sgd()),
-            path=chat_sets.SGD,
-            goals={0: 98, 0.5: 95},
-        ),
-        "MultiWOZ, four in a row: named again": _named_before(
-            chat_sets.multiwoz, chat_sets.MULTIWOZ
-        ),
-        "English (SGD), four in a row: named again": _named_before(chat_sets.sgd, chat_sets.SGD),
-        "Chinese (CrossWOZ), four in a row: named again": _named_before(chinese, chinese_path),
-        "SGD, four in a row: proposals accepted": Row(
-            cases=lambda: chat_sets.accepted_proposals(chat_sets.in_fours(chat_sets.sgd())),
-            path=chat_sets.SGD,
-            goals={0: 98, 0.5: 95, 0.25: 0},
-        ),
-    }
 
 
 @dataclass(frozen=True)
@@ -106,7 +35,7 @@ class _Task:
 
     row: str
     more: Path
-    share: float
+    size: str
     is_held_back: bool
     most: int
     part: int
@@ -120,6 +49,7 @@ class _Cell:
     before: int = 0
     after: int = 0
     missed: int = 0
+    too_small: int = 0
     cases: int = 0
     kept: dict[str, int] = field(default_factory=lambda: dict.fromkeys(WAYS, 0))
 
@@ -129,6 +59,7 @@ class _Cell:
         self.before += result.before
         self.after += result.after
         self.missed += result.is_missed
+        self.too_small += result.is_missed and result.is_too_small
         self.cases += 1
         for way, kept in result.kept.items():
             self.kept[way] += sum(need in kept for need in result.needed)
@@ -136,13 +67,14 @@ class _Cell:
 
 def results(task: _Task) -> list[CaseResult]:
     """The results of a task's cases."""
+    row = rows(task.more)[task.row]
     cases = [
         case
-        for case in rows(task.more)[task.row].cases()
-        if is_held_back(case.name) == task.is_held_back
+        for case in row.cases()
+        if not row.is_recorded or is_held_back(case.name) == task.is_held_back
     ]
     chosen = set(sample({case.name for case in cases}, task.most)[task.part :: _PROCESSES])
-    return [measure(case, task.share) for case in cases if case.name in chosen]
+    return [measure(case, *SIZES[task.size]) for case in cases if case.name in chosen]
 
 
 def main() -> None:
@@ -163,23 +95,28 @@ def main() -> None:
     ]
     most = 1_000_000 if options.whole else options.most
     tasks = [
-        _Task(name, options.more, share, options.held_back, most, part)
+        _Task(name, options.more, size, options.held_back, most, part)
         for name in names
-        for share in table[name].goals
+        for size in table[name].goals
+        if table[name].is_recorded or not options.held_back
         for part in range(_PROCESSES)
     ]
     print(f"| measure | size | n | tokens % | {' | '.join(WAYS)} | goal | |")
     print(f"|---|--:|--:|--:|{'--:|' * len(WAYS)}--:|---|")
     with ProcessPoolExecutor(_PROCESSES) as pool:
         done = zip(tasks, pool.map(results, tasks), strict=True)
-        for (name, share), parts in groupby(done, lambda pair: (pair[0].row, pair[0].share)):
+        for (name, size), parts in groupby(done, lambda pair: (pair[0].row, pair[0].size)):
             them = [result for _, part in parts for result in part]
-            print(_line(name, share, table[name].goals[share], them), flush=True)
+            print(_line(name, size, table[name].goals[size], them), flush=True)
             for text in list(_missing(them))[: options.missing]:
                 print(f"    {text}")
+    if not options.held_back and (not options.rows or "wishes" in options.rows):
+        known = marked_sets.known_wishes()
+        print("\nStanding wishes kept as rules, of 3:", end=" ")
+        print(", ".join(f"{name} {number}" for name, number in known.items()))
 
 
-def _line(name: str, share: float, goal: float, them: Sequence[CaseResult]) -> str:
+def _line(name: str, size: str, goal: float, them: Sequence[CaseResult]) -> str:
     cell = _Cell()
     for result in them:
         cell.add(result)
@@ -191,9 +128,8 @@ def _line(name: str, share: float, goal: float, them: Sequence[CaseResult]) -> s
     if percent[FACTS] < goal - _TIE:
         marks.append("short of goal")
     if cell.missed:
-        marks.append(f"{cell.missed} of {cell.cases} over target")
+        marks.append(f"{cell.missed} of {cell.cases} over target, {cell.too_small} had to be")
     figures = " | ".join(f"{percent[way]:.1f}" for way in WAYS)
-    size = f"{share:.0%}" if share else "none"
     tokens = f"{100 * cell.after / max(1, cell.before):.1f}"
     cells = [name, size, str(cell.needed), tokens, figures, f"{goal:g}" if goal else ""]
     return f"| {' | '.join(cells)} | {', '.join(marks)} |"

@@ -1,45 +1,121 @@
-"""Recorded agents: τ-bench's desk, by what its later calls name."""
+"""Recorded agents by what their later calls need, and one very long chat with expected answers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
-from typing import Final
+from itertools import accumulate
+from typing import Any, Final
 
-from tests.bench.compaction.cases import ChatCase, Need, at_risk, call_places, old_part, pairs
-from tests.fakes.dialogue import argument_values
-from tests.fakes.recorded import KINDS, PATHS
+import orjson
 
-TAU: Final = PATHS["tau"]
+from tests.bench.compaction.cases import (
+    ChatCase,
+    Need,
+    at_risk,
+    call_places,
+    joined,
+    old_part,
+    pairs,
+    plain,
+    stands,
+    user_turns,
+)
+from tests.bench.compaction.measuring import tokenizer
+from tests.bench.compaction_sets import SETS, dialogues
+from tests.fakes.dialogue import Dialogue, Message, argument_values, words
+
+TAU: Final = SETS["tau"][1]
+PI: Final = SETS["pi-mono"][1]
+GOODAI: Final = SETS["goodai"][1]
+#: Tokens of pi's session at the calls that are looked at.
+_CODE_TOKENS: Final = (30_000, 45_000, 60_000, 80_000, 100_000)
+_NEXT_EDITS: Final = 10
+#: Lines of code with fewer characters stand everywhere.
+_MIN_LINE_CHARS: Final = 8
+_LONG_CHAT_TOKENS: Final = 100_000
 
 
 @cache
-def _tau(path: Path) -> list[tuple[ChatCase, list[Need]]]:
+def _tau() -> list[tuple[ChatCase, list[Need]]]:
     """Cases of needed values, each beside the pairs of one call's values."""
     cases = []
-    for one in KINDS["tau"](path):
-        messages = [{"role": "system", "content": one.rules}, *one.messages]
-        needs = argument_values(messages)
-        for now in call_places(messages):
+    for one in dialogues("tau"):
+        needs = argument_values(one.messages)
+        for now in call_places(one.messages):
             values: list[Need] = []
             bound: list[Need] = []
             for calls in (needs[place] for place in needs if place >= now):
                 for call in calls:
-                    risky = at_risk(messages, now, [value for _, value in call])
+                    risky = at_risk(one.messages, now, [value for _, value in call])
                     values += [(value,) for value in risky]
-                    bound += pairs(messages[slice(*old_part(messages, now))], risky)
+                    bound += pairs(one.messages[slice(*old_part(one.messages, now))], risky)
             if values:
-                case = ChatCase(name=one.name, messages=messages[:now], needed=values)
+                case = ChatCase(name=one.name, messages=one.messages[:now], needed=values)
                 cases.append((case, bound))
     return cases
 
 
 def tau_values() -> Iterator[ChatCase]:
     """Values that τ-bench's later calls name."""
-    return (case for case, _ in _tau(TAU))
+    return (case for case, _ in _tau())
 
 
 def tau_pairs() -> Iterator[ChatCase]:
     """Pairs of values that one later call names and one message held."""
-    for case, bound in _tau(TAU):
+    for case, bound in _tau():
         if bound:
             yield ChatCase(name=case.name, messages=case.messages, needed=bound)
+
+
+def code_lines() -> Iterator[ChatCase]:
+    """Lines that the next ten edits of pi's session must match, of those that stood before."""
+    for session in dialogues("pi-mono"):
+        for now in _places_at(session, _CODE_TOKENS):
+            text = joined(session.messages[:now])
+            lines = dict.fromkeys(_edited_lines(session.messages[now:]))
+            needed = [(line,) for line in lines if stands(text, line)]
+            yield ChatCase(
+                name=f"{session.name}@{now}", messages=session.messages[:now], needed=needed
+            )
+
+
+def long_chats() -> Iterator[ChatCase]:
+    """Words of the answers that GoodAI's two chats expect behind their first 100,000 tokens."""
+    for chat in dialogues("goodai"):
+        for now in _places_at(chat, (_LONG_CHAT_TOKENS,)):
+            later = [
+                value
+                for place, needs in chat.needs.items()
+                if place >= now
+                for need in needs
+                for _, value in need
+            ]
+            needed = [(value,) for value in at_risk(chat.messages, now, later)]
+            yield ChatCase(name=chat.name, messages=chat.messages[:now], needed=needed)
+
+
+def _places_at(dialogue: Dialogue, tokens: Iterable[int]) -> Iterator[int]:
+    """The calls at which a dialogue first has so many tokens."""
+    count = tokenizer()
+    sizes = list(accumulate(count(words(message)) for message in dialogue.messages))
+    calls = [
+        place
+        for place, message in enumerate(dialogue.messages)
+        if message["role"] == "assistant" and place > user_turns(dialogue.messages)[0]
+    ]
+    for least in tokens:
+        yield next(place for place in calls if sizes[place - 1] >= least)
+
+
+def _edited_lines(messages: Iterable[Message]) -> Iterator[str]:
+    """The lines that the next edits must match."""
+    edits = (
+        call["function"]["arguments"]
+        for message in messages
+        for call in message.get("tool_calls") or ()
+        if call["function"]["name"] == "edit"
+    )
+    for arguments, _ in zip(edits, range(_NEXT_EDITS), strict=False):
+        edit: dict[str, Any] = orjson.loads(arguments)
+        for line in edit.get("oldText", "").split("\n"):
+            if len(line.strip()) >= _MIN_LINE_CHARS:
+                yield plain(line.strip())

@@ -87,7 +87,7 @@ def user_turns(messages: Sequence[Message]) -> list[int]:
 
 
 def call_places(messages: Sequence[Message]) -> list[int]:
-    """Where a dialogue is looked at: behind a user's message, some turns from both its ends."""
+    """The calls that are looked at: behind a user's message, some turns from both ends."""
     turns = user_turns(messages)
     chosen = dict.fromkeys(int(share * len(turns)) for share in _SHARES)
     return [turns[number] + 1 for number in chosen if number + 1 > KEEP_TURNS]

@@ -10,11 +10,11 @@ import orjson
 from compaction.compact import ConversationContext, compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
-from compaction.reading.message import CannotCompactError, ParsedMessage
+from compaction.reading.message import CannotCompactError, ParsedMessage, Voice
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.simple_ways import FRAME_TOKENS, SIMPLE_WAYS, full_text, standing_tokens
 from proxy.tokens.vocabulary import Tokenizer
-from tests.bench.compaction.cases import ChatCase, Need, plain, stands
+from tests.bench.compaction.cases import KEEP_TURNS, ChatCase, Need, plain, stands
 from tests.fakes.dialogue import Message, words
 
 FACTS: Final = "facts"
@@ -33,6 +33,8 @@ class CaseResult:
         needed: All that is needed.
         kept: Needs that each way keeps.
         is_missed: True if facts are over the target.
+        is_too_small: True if the target is less than the system text and what users said in the
+            last turns.
     """
 
     name: str
@@ -41,6 +43,7 @@ class CaseResult:
     needed: Sequence[Need]
     kept: dict[str, frozenset[Need]]
     is_missed: bool
+    is_too_small: bool
 
 
 @lru_cache(maxsize=1)
@@ -81,6 +84,7 @@ def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseResult:
         needed=case.needed,
         kept=kept,
         is_missed=0 < target < tokens,
+        is_too_small=target < head + _last_users_tokens(parsed),
     )
 
 
@@ -94,6 +98,11 @@ def _compacted(raws: list[bytes], target: int) -> tuple[list[Message], int, froz
         return [orjson.loads(raw) for raw in raws], 0, frozenset()
     texts = frozenset(segment.text for segment in made.segments)
     return [orjson.loads(raw) for raw in made.messages], made.tokens_after, texts
+
+
+def _last_users_tokens(messages: Sequence[ParsedMessage]) -> int:
+    """Tokens of what users said in the last turns."""
+    return sum([m.tokens for m in messages if m.voice is Voice.USER][-KEEP_TURNS:])
 
 
 def _tokens(messages: Sequence[ParsedMessage]) -> int:
