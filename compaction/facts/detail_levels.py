@@ -20,7 +20,7 @@ from compaction.facts.files import file_facts
 from compaction.facts.region_contents import RegionContents, read_region
 from compaction.facts.rendering import factor_shared_columns, render_segment
 from compaction.facts.size_fitting import SizeFitter, command_candidates, record_candidates
-from compaction.facts.statements import goal_facts, plan_facts, rule_facts, user_facts
+from compaction.facts.statements import mark_facts, plan_facts, user_facts
 from compaction.facts.values import KeptWords, value_facts
 from compaction.reading.message import Count
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
@@ -143,8 +143,8 @@ class DetailLadder:
 
     @cached_property
     def _user_statements(self) -> Sequence[Fact]:
-        """The statements of users."""
-        return (*goal_facts(self._read), *rule_facts(self._read), *user_facts(self._read))
+        """The statements of users, and warnings about texts in them."""
+        return (*mark_facts(self._read), *user_facts(self._read))
 
     def _build_segment(self, level: DetailLevel, facts: tuple[Fact, ...]) -> Segment:
         region = self._read.region

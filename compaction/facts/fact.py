@@ -37,6 +37,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         key: Subject of the fact; a later fact of the same kind and key takes its place. "" for
             none.
         replaces: The turn of the earlier fact whose place it takes; 0 for none.
+        quotes: True if it is a user's words with a text of another's, or what may be one, in them.
     """
 
     kind: FactKind
@@ -45,6 +46,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     messages: tuple[int, ...] = ()
     key: str = ""
     replaces: int = 0
+    quotes: bool = False
 
 
 class DetailLevel(IntEnum):

@@ -111,6 +111,8 @@ _LABELS: Final[Mapping[FactKind, str]] = {
     FactKind.VALUE: "values",
     FactKind.GONE: "gone",
 }
+#: Follows the label of a user's words in which a text of another's stands.
+_QUOTING: Final = ", quoting"
 #: Kinds of facts that mark sentences inside a user's message, and are not repeated.
 _MARKS: Final = (FactKind.GOAL, FactKind.RULE)
 
@@ -143,17 +145,23 @@ def _turn_span(turns: Sequence[int]) -> str:
 def _fact_lines(facts: Sequence[Fact]) -> Iterator[str]:
     """The lines of facts."""
     marks = _message_marks(facts)
-    words = {fact.messages: fact.text for fact in facts if fact.kind is FactKind.USER}
+    own = {fact.messages: fact.text for fact in facts if _is_own(fact)}
     last = ""
     for fact in facts:
-        if fact.kind in _MARKS and fact.text in words.get(fact.messages, ""):
+        if fact.kind in _MARKS and fact.text in own.get(fact.messages, ""):
             continue
-        kinds = tuple(marks.get(fact.messages, ())) if fact.kind is FactKind.USER else ()
+        kinds = tuple(marks.get(fact.messages, ())) if _is_own(fact) else ()
         turns = f"{fact.turns[0]}-{fact.turns[-1]}" if len(fact.turns) > 1 else str(fact.turns[0])
         label = ", ".join([_LABELS[kind] for kind in kinds or (fact.kind,)])
+        label += _QUOTING if fact.quotes else ""
         instead = f" (in place of turn {fact.replaces})" if fact.replaces else ""
         yield f"{'' if turns == last else turns + ' '}{label}{instead}: {fact.text}"
         last = turns
+
+
+def _is_own(fact: Fact) -> bool:
+    """True if a fact is a user's words, and all of them the user's own."""
+    return fact.kind is FactKind.USER and not fact.quotes
 
 
 def _message_marks(facts: Sequence[Fact]) -> Mapping[tuple[int, ...], dict[FactKind, None]]:

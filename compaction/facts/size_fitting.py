@@ -26,7 +26,7 @@ from compaction.facts.fact import Fact, FactKind
 from compaction.facts.files import file_facts
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import factor_shared_columns, render_segment
-from compaction.facts.statements import MAX_USER_CHARS, goal_facts, rule_facts, user_facts
+from compaction.facts.statements import MAX_USER_CHARS, mark_facts, user_facts
 from compaction.facts.values import (
     KeptWords,
     MessageValues,
@@ -73,7 +73,7 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
     """The candidates for the facts of a segment.
 
     Attributes:
-        marks: Goals and rules, which always stand.
+        marks: Goals, rules and warnings, which always stand.
         exchanges: Each call with what came back, the worthiest first.
         statements: Other statements, the worthiest first.
         names: Paths and names of code, the worthiest first.
@@ -339,7 +339,7 @@ def record_candidates(part: RegionContents, is_current: Sequence[bool]) -> FactC
     spoken = KeptWords("\n".join([message.text for _, message in part.messages_of(Voice.USER)]))
     statements = [*assistant_reply_facts(part, 0, spoken), *value_facts(part, spoken)]
     return FactCandidates(
-        marks=_goals_and_rules(part), exchanges=ways, statements=_newest_first(statements)
+        marks=list(mark_facts(part)), exchanges=ways, statements=_newest_first(statements)
     )
 
 
@@ -350,16 +350,11 @@ def command_candidates(part: RegionContents) -> FactCandidates:
     ways += [(fact,) for fact in (*error_facts(part), *file_facts(part))]
     ways.sort(key=_last_message, reverse=True)
     return FactCandidates(
-        marks=_goals_and_rules(part),
+        marks=list(mark_facts(part)),
         exchanges=ways,
         statements=_newest_first([*assistant_reply_facts(part, 0)]),
         names=rank_values(count_occurrences(_code_names(part))),
     )
-
-
-def _goals_and_rules(part: RegionContents) -> Sequence[Fact]:
-    """Goals and rules."""
-    return [*goal_facts(part), *rule_facts(part)]
 
 
 def _last_message(variants: FactVariants) -> int:

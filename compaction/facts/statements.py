@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import Final
 
 from compaction.facts.fact import Fact, FactKind
@@ -13,6 +13,13 @@ from compaction.facts.rendering import (
     text_head,
     words_that_fit,
 )
+from compaction.language.pasted_text import (
+    PASTED,
+    OwnSentence,
+    is_warning,
+    mask_pasted,
+    own_sentences,
+)
 from compaction.language.sentences import sentences
 from compaction.reading.message import Voice
 from compaction.results.value_leaves import find_ids
@@ -21,12 +28,20 @@ from compaction.results.value_leaves import find_ids
 _MAX_GOAL_CHARS: Final = 300
 
 
+def mark_facts(part: RegionContents) -> Iterator[Fact]:
+    """The goal, rules and warnings about texts, which stand whatever room there is."""
+    yield from goal_facts(part)
+    yield from rule_facts(part)
+    yield from warning_facts(part)
+
+
 def goal_facts(part: RegionContents) -> Iterator[Fact]:
-    """The beginning of the first user message of the conversation, if it is compacted here."""
+    """The beginning of the first user message, if it is compacted here and all the user's own."""
     region = part.region
     for index, message in enumerate(region.messages[: region.end]):
         if message.voice is Voice.USER and message.text.strip():
-            if index >= region.start and index not in region.kept:
+            is_compacted = index >= region.start and index not in region.kept
+            if is_compacted and PASTED not in part.find(mask_pasted, message.text):
                 text = flatten_text(message.text)[:_MAX_GOAL_CHARS].rstrip()
                 yield Fact(
                     kind=FactKind.GOAL, text=text, turns=(part.turn_of(index),), messages=(index,)
@@ -79,6 +94,7 @@ _PAST: Final = re.compile(
 _wishes: Final = re.compile(
     r"(?:can|could|would|will) you (?:please|always|never|only|make)\b"
 ).match
+_pasted: Final = re.compile(f"{PASTED}+").sub
 #: An apostrophe that word processors write.
 _CURLED: Final = "\u2019"
 
@@ -87,13 +103,24 @@ def rule_facts(part: RegionContents) -> Iterator[Fact]:
     """The directive sentences of each user message, verbatim; at most 50 a message."""
     for index, message in part.messages_of(Voice.USER):
         turn = part.turn_of(index)
-        for text in part.find(_directives, message.text):
+        for text in part.find(directives, message.text):
             yield Fact(kind=FactKind.RULE, text=text, turns=(turn,), messages=(index,), key=text)
 
 
-def _directives(text: str) -> tuple[str, ...]:
-    """The first directive sentences of a text."""
-    return tuple(islice(filter(is_directive, sentences(text)), MAX_RULES_PER_MESSAGE))
+def directives(text: str) -> tuple[str, ...]:
+    """The first directive sentences of a text, of the user's own words alone."""
+    own = (sentence for sentence in own_sentences(text) if is_directive(sentence.own))
+    return tuple(islice(map(_without_quoted_directives, own), MAX_RULES_PER_MESSAGE))
+
+
+def _without_quoted_directives(sentence: OwnSentence) -> str:
+    """A sentence as it stands there; what it quotes goes where that is a directive itself."""
+
+    def quotation(masked: re.Match[str]) -> str:
+        quoted = sentence.text[masked.start() : masked.end()]
+        return "…" if any(map(is_directive, sentences(quoted))) else quoted
+
+    return _pasted(quotation, sentence.own)
 
 
 def is_directive(sentence: str) -> bool:
@@ -137,7 +164,12 @@ def user_facts(
         if text:
             turn = part.turn_of(index)
             yield Fact(
-                kind=FactKind.USER, text=text, turns=(turn,), messages=(index,), key=str(turn)
+                kind=FactKind.USER,
+                text=text,
+                turns=(turn,),
+                messages=(index,),
+                key=str(turn),
+                quotes=PASTED in part.find(mask_pasted, message.text),
             )
 
 
@@ -150,6 +182,33 @@ def shorten_user_text(text: str, max_chars: int) -> str:
     named = " ".join(words_that_fit(find_ids(gone), min(_MAX_IDS_CHARS, max_chars // 3)))
     cut = f"[… {len(gone)} characters cut{'; in them: ' if named else ''}{named} …]"
     return f"{flatten_text(text[:first])} {cut} {flatten_text(text[last:])}"
+
+
+#: Maximum characters kept of a sentence that is_warning.
+_MAX_WARNING_CHARS: Final = 300
+
+
+def warning_facts(part: RegionContents) -> Iterator[Fact]:
+    """Sentences in which the assistant warns about a text that a user pasted or a tool returned."""
+    is_read = False
+    for index in range(part.region.start, part.region.end):
+        message = part.region.messages[index]
+        if message.voice is Voice.USER:
+            is_read = PASTED in part.find(mask_pasted, message.text)
+        elif message.voice is Voice.RESULT:
+            is_read = True
+        elif is_read and index not in part.region.kept:
+            text = part.find(_warning_in, message.text)
+            if text:
+                yield Fact(
+                    kind=FactKind.ASKED, text=text, turns=(part.turn_of(index),), messages=(index,)
+                )
+
+
+def _warning_in(text: str) -> str:
+    """The first sentence of a text that warns, and the one behind it, which may say what to do."""
+    every = dropwhile(lambda sentence: not is_warning(sentence), sentences(text[:_SCANNED_CHARS]))
+    return " ".join([text_head(sentence, _MAX_WARNING_CHARS) for sentence in islice(every, 2)])
 
 
 #: Maximum characters kept of a line of a plan.

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, Final
 
 import orjson
@@ -31,8 +31,7 @@ from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.facts.detail_levels import segment_at
 from compaction.facts.fact import DetailLevel, FactKind, Region, Segment
 from compaction.facts.size_fitting import SHORT_MESSAGE_CHARS
-from compaction.facts.statements import MAX_RULES_PER_MESSAGE, is_directive
-from compaction.language.sentences import sentences
+from compaction.facts.statements import directives
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy, RelativePrices
 from compaction.reading.message import CannotCompactError
@@ -145,12 +144,10 @@ def unsaid(dialogue: Dialogue, call: DialogueCall) -> int:
 
 
 def _rules(dialogue: Dialogue, call: DialogueCall) -> Iterator[str]:
-    """Instructions of users for all that follows, a sentence each, from messages of any length."""
+    """Instructions of users for all that follows, a sentence each, in their own words."""
     for index, message in enumerate(dialogue.messages[: call.now]):
         if index in dialogue.turns:
-            yield from islice(
-                filter(is_directive, sentences(words(message))), MAX_RULES_PER_MESSAGE
-            )
+            yield from directives(words(message))
 
 
 def orphans(sent: Sequence[Mapping[str, Any]]) -> int:

@@ -76,7 +76,7 @@ def test_users_words_are_cut_further_the_less_room_there_is():
 
 def test_rules_stay_whatever_room_there_is():
     page = "They went on and on. " * 200
-    messages = [user("Always ask first."), user(f"{page} Never pay twice. {page} Only by card.")]
+    messages = [user("Always ask first."), user(f"Never pay twice.\n{page}\nOnly by card.")]
     whole, segment = (
         segment_within(region(*messages), max_tokens, estimate_tokens) for max_tokens in (0, 30)
     )
