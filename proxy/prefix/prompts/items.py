@@ -23,8 +23,8 @@ Source: OpenAI API reference, Responses, input items (2026-11) and openai 3.52.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Final, NamedTuple
+from functools import lru_cache, partial
+from typing import Final
 
 from proxy.prefix.prompts.objects import (
     Unplannable,
@@ -35,8 +35,8 @@ from proxy.prefix.prompts.objects import (
     write_object,
 )
 
-#: Bytes that an entry takes besides its texts, roughly.
-_ENTRY_BYTES: Final = 512
+#: Bytes above which a piece's conversion is not remembered, and most that are: 32 MiB at most.
+_MAX_CACHED_BYTES, _MAX_CACHED = 2**13, 2_048
 INPUT: Final = "input"
 _INSTRUCTIONS: Final = "instructions"
 _TOOLS: Final = "tools"
@@ -80,67 +80,10 @@ _TYPE: Final = rb'("type"[ \t\r\n]*:[ \t\r\n]*")(%b)"'
 _OUTPUT, _CONTENT = b'"output"', b'"content"'
 
 
-class _RecentPairs(NamedTuple):
-    converted: dict[bytes, bytes]
-    originals: dict[bytes, bytes]
-
-
-class ConversionCache:
-    """Converts pieces one way, and what it made of them the other way.
-
-    What was not used while half the room filled up is forgotten. Any thread may use it.
-
-    Args:
-        convert: Converts a piece; the same for equal pieces.
-        restore: Converts what that gave, changed or not, into the piece again.
-        room: Bytes kept at most; a piece of an eighth of that is not kept.
-    """
-
-    def __init__(
-        self, convert: Callable[[bytes], bytes], restore: Callable[[bytes], bytes], room: int
-    ) -> None:
-        self._convert = convert
-        self._restore = restore
-        self._half = max(1, room // 2)
-        self._taken = 0
-        self._new, self._old = _RecentPairs({}, {}), _RecentPairs({}, {})
-
-    @property
-    def size(self) -> int:
-        """Bytes of all texts kept, at most."""
-        pairs = (pair for half in (self._new, self._old) for pair in half.converted.items())
-        return sum(len(original) + len(converted) for original, converted in pairs)
-
-    def convert(self, original: bytes) -> bytes:
-        """The other form of a piece.
-
-        Raises:
-            Unplannable: If it has none.
-        """
-        converted = self._new.converted.get(original)
-        if converted is None:
-            converted = self._old.converted.get(original) or self._convert(original)
-            self._keep_pair(original, converted)
-        return converted
-
-    def restore(self, converted: bytes) -> bytes:
-        """The piece that another form was made of, with what was changed in it since."""
-        return (
-            self._new.originals.get(converted)
-            or self._old.originals.get(converted)
-            or self._restore(converted)
-        )
-
-    def _keep_pair(self, original: bytes, converted: bytes) -> None:
-        weight = len(original) + len(converted) + _ENTRY_BYTES
-        if weight * 4 > self._half:
-            return
-        if self._taken + weight > self._half:
-            self._old, self._new, self._taken = self._new, _RecentPairs({}, {}), 0
-        self._taken += weight
-        new = self._new
-        new.converted[original] = converted
-        new.originals[converted] = original
+def known_conversion(convert: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """The conversion of a piece, remembered where that is short; the same for equal pieces."""
+    known = lru_cache(_MAX_CACHED)(convert)
+    return lambda piece: (known if len(piece) <= _MAX_CACHED_BYTES else convert)(piece)
 
 
 def is_items(fields: Mapping[str, bytes]) -> bool:
@@ -170,7 +113,7 @@ def read_items(
     tools = fields.get(_TOOLS, _NULL)
     raw_input = fields.get(INPUT, _NOTHING)
     messages = (*_instructions_message(fields), *_input_messages(raw_input, goes_on=goes_on))
-    return messages, tuple(map(_TOOLS_SEEN.convert, elements(tools))) if tools != _NULL else ()
+    return messages, tuple(map(_known_tool, elements(tools))) if tools != _NULL else ()
 
 
 def empty_fields(fields: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -209,8 +152,8 @@ def items_body(
     if body_fields.get(_INSTRUCTIONS) == b"":
         del body_fields[_INSTRUCTIONS]
     if body_fields.get(_TOOLS) == b"":
-        body_fields[_TOOLS] = write_list(map(_TOOLS_SEEN.restore, tools))
-    items = list(map(_ITEMS_SEEN.restore, messages))
+        body_fields[_TOOLS] = write_list(map(_original_tool, tools))
+    items = list(map(_known_item, messages))
     if items or INPUT in body_fields:
         text = (
             _plain_input(items[0]) if body_fields.get(INPUT) == _TEXT and len(items) == 1 else b""
@@ -243,7 +186,7 @@ def _split_instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
 def _input_messages(raw: bytes, *, goes_on: bool) -> list[bytes]:
     if raw[:1] == _TEXT:
         return [_USER + raw + b"}"]
-    message = partial(_message_of_item, goes_on=True) if goes_on else _ITEMS_SEEN.convert
+    message = partial(_message_of_item, goes_on=True) if goes_on else _known_message
     return [message(item.strip()) for item in elements(raw)]
 
 
@@ -360,5 +303,7 @@ def _responses_tool(tool: bytes) -> bytes:
 
 
 #: Items and tools seen lately, of all callers.
-_ITEMS_SEEN: Final = ConversionCache(_message_of_item, _item_of_message, 2**26)
-_TOOLS_SEEN: Final = ConversionCache(_chat_tool, _responses_tool, 2**23)
+_known_message: Final = known_conversion(_message_of_item)
+_known_item: Final = known_conversion(_item_of_message)
+_known_tool: Final = known_conversion(_chat_tool)
+_original_tool: Final = known_conversion(_responses_tool)

@@ -18,7 +18,7 @@ Source: Anthropic API, create a message (2026-11).
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from proxy.prefix.prompts.items import ConversionCache
+from proxy.prefix.prompts.items import known_conversion
 from proxy.prefix.prompts.objects import (
     Unplannable,
     as_content_part,
@@ -54,7 +54,7 @@ def read_native(
     if messages and members(messages[0]).get("role") == _SYSTEM_ROLE:
         raise Unplannable("its first message is the system's")
     tools = fields.get(_TOOLS, _NULL)
-    offered = () if tools == _NULL else tuple(map(_TOOLS_SEEN.convert, known_elements(tools)))
+    offered = () if tools == _NULL else tuple(map(_known_tool, known_elements(tools)))
     return (*_system_message(fields), *messages), offered
 
 
@@ -82,7 +82,7 @@ def native_fields(
         if not body_fields[_SYSTEM]:
             del body_fields[_SYSTEM]
     if body_fields.get(_TOOLS) == b"":
-        body_fields[_TOOLS] = write_list(map(_TOOLS_SEEN.restore, tools))
+        body_fields[_TOOLS] = write_list(map(_original_tool, tools))
     body_fields[_MESSAGES] = write_list(messages[first:])
     return body_fields
 
@@ -132,4 +132,5 @@ def _native_tool(tool: bytes) -> bytes:
 
 
 #: Tools seen lately, of all callers.
-_TOOLS_SEEN: Final = ConversionCache(_chat_tool, _native_tool, 2**23)
+_known_tool: Final = known_conversion(_chat_tool)
+_original_tool: Final = known_conversion(_native_tool)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.prompts.items import ConversionCache, freeze_instructions, is_stored
+from proxy.prefix.prompts.items import freeze_instructions, is_stored, known_conversion
 from proxy.prefix.prompts.objects import Unplannable, members
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 
@@ -39,82 +39,18 @@ FUNCTION = {"type": "function", "name": "find", "parameters": {"type": "object"}
 SEARCH = {"type": "web_search"}
 
 
-class CountingConverter:
-    """Converts by putting a sign before a piece, and counts how often."""
+def test_a_short_piece_is_converted_once_and_a_long_one_each_time():
+    converted: list[bytes] = []
 
-    def __init__(self, room: int = 2**16) -> None:
-        self.there = self.back = 0
-        self.forms = ConversionCache(self._there, self._back, room)
+    def convert(piece: bytes) -> bytes:
+        converted.append(piece)
+        return b"+" + piece
 
-    def _there(self, came: bytes) -> bytes:
-        self.there += 1
-        return came if came.startswith(b"=") else b"+" + came
+    known, long = known_conversion(convert), b"a" * 2**14
+    made = [known(piece) for piece in (b"a", b"a", long, long)]
 
-    def _back(self, made: bytes) -> bytes:
-        self.back += 1
-        return made.removeprefix(b"+")
-
-
-def test_a_conversation_that_grows_converts_only_what_is_new():
-    converter = CountingConverter()
-    for turns in range(1, 20):
-        pieces = [b"piece %d" % turn for turn in range(turns)]
-        made = [converter.forms.convert(piece) for piece in pieces]
-
-        assert [converter.forms.restore(one) for one in made] == pieces
-
-    assert (converter.there, converter.back) == (19, 0)
-
-
-def test_a_converted_piece_that_was_changed_is_converted_back():
-    converter = CountingConverter()
-    made = converter.forms.convert(b"a")
-
-    assert converter.forms.restore(made + b", marked") == b"a, marked"
-    assert converter.back == 1
-
-
-def test_a_piece_that_looks_like_anothers_form_is_still_a_piece():
-    converter = CountingConverter()
-    made = converter.forms.convert(b"a")
-
-    assert converter.forms.convert(made) == b"++a"
-
-
-def test_a_piece_that_stays_as_it_is_comes_back_as_it_is():
-    converter = CountingConverter()
-
-    assert converter.forms.restore(converter.forms.convert(b"=a")) == b"=a"
-    assert converter.back == 0
-
-
-def test_a_large_piece_is_not_kept():
-    converter = CountingConverter()
-    large = b"a" * 2**13
-    for _ in range(2):
-        assert converter.forms.convert(large) == b"+" + large
-
-    assert converter.there == 2
-    assert converter.forms.size == 0
-
-
-def test_the_conversion_cache_keeps_used_pieces():
-    converter = CountingConverter()
-    for number in range(1_000):
-        converter.forms.convert(b"used again and again")
-        converter.forms.convert(b"once %d" % number)
-
-    assert converter.there == 1_001
-
-
-@given(st.lists(st.binary(max_size=400), max_size=200))
-def test_the_conversion_cache_never_exceeds_its_room(pieces: list[bytes]):
-    converter = CountingConverter(4_096)
-    for piece in pieces:
-        assert converter.forms.restore(converter.forms.convert(piece)) == converter._back(
-            converter._there(piece)
-        )
-        assert converter.forms.size <= 4_096
+    assert made == [b"+a", b"+a", b"+" + long, b"+" + long]
+    assert converted == [b"a", long, long]
 
 
 def body(said: object, **fields: object) -> bytes:
