@@ -19,8 +19,8 @@ from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
 #: changes within one conversation shows in that one; what differs between them, in two.
 CALLS: Final = 12
 CONVERSATIONS: Final = 10
-#: Calls from which on a clock, a date or a UUID moves: its form tells that it varies.
-PLAIN_CALLS: Final = 3
+#: Calls after which a clock, a date or a UUID that changed moves: its form tells that it varies.
+PLAIN_CALLS: Final = 2
 #: Tokens a layout must make readable in an average call of a template.
 LEAST: Final = 50
 #: Most bytes of a token that are believed of what a provider counts.

@@ -226,7 +226,7 @@ def test_proposed_moves_are_expected_to_save_money():
 
 def test_proposals_are_due_more_often_at_first():
     assert [calls for calls in range(1, 101) if is_due(calls)] == [
-        *range(3, 13),
+        *range(2, 13),
         *range(15, 55, 5),
         75,
         100,

@@ -169,8 +169,16 @@ def test_a_clock_or_a_uuid_that_changed_in_two_calls_moves_at_the_third(moment):
     def texts(number, call):
         return template(moment.format(call=call), f"Topic: {number}")
 
-    assert found(texts, conversations=1, calls=2) is None
-    assert found(texts, conversations=1, calls=3) == [(PromptSlot.VARIABLE, "line 2")]
+    assert found(texts, conversations=1, calls=1) is None
+    assert found(texts, conversations=1, calls=2) == [(PromptSlot.VARIABLE, "line 2")]
+
+
+def test_a_name_and_a_date_of_two_customers_move_for_the_third():
+    def texts(number, call):
+        return template(f"Customer: {400_000 + number}", f"Date: 2026-11-0{1 + number}")
+
+    assert found(texts, conversations=1, calls=1) is None
+    assert found(texts, conversations=2, calls=1) == [(PromptSlot.SEMI_STABLE, "lines 2 to 3")]
 
 
 @pytest.mark.parametrize("end", [" ", "\n"])
