@@ -182,7 +182,7 @@ def arrange_prompt(
     else:
         prompt = split_instructions(prompt, splits)
     if prompt.tools and not plan.joined:
-        tools = order_tools(prompt.tools, plan.tools, draft.fingerprint, as_came=plan.as_came)
+        tools = order_tools(prompt.tools, plan.tools, draft.fingerprint)
         prompt = msgspec.structs.replace(prompt, tools=tools.tools)
         if tools.order != plan.tools:
             plan = msgspec.structs.replace(plan, tools=tools.order)

@@ -289,8 +289,7 @@ class Planner:
         place = layout_place(draft.request, target.model)
         toolsets = self._indexes_of(draft).toolsets.get_or_make(place, Toolsets)
         order = toolsets.order(tools, plan.tools)
-        as_came = plan.as_came if plan.tools else not toolsets.is_respelled
-        return msgspec.structs.replace(plan, tools=order, as_came=as_came)
+        return msgspec.structs.replace(plan, tools=order)
 
 
 def _requested_target(draft: Draft, target: PlanningTarget) -> PlanningTarget:

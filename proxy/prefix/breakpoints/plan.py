@@ -66,7 +66,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         layout: The version of the layout applied; 0 for none.
         tools: Fingerprints of its tools in the order they are sent (hex).
-        as_came: True if its tools are written as their caller writes them, else in one rendering.
         policies: Breakpoint policies by the regime's name and provider, as ``regime/provider``.
         joined: True if it was met midway: its text and tools then stay where they were.
         replaced: Number of plans that it replaced, each with the layout that held by then.
@@ -80,7 +79,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     arm: ExperimentArm = ExperimentArm.TREATED
     layout: int = 0
     tools: tuple[str, ...] = ()
-    as_came: bool = False
     policies: dict[str, BreakpointPolicy] = {}
     joined: bool = False
     replaced: int = 0
@@ -123,7 +121,6 @@ def merge_plans(current: Plan, more: Plan) -> Plan:
     return msgspec.structs.replace(
         current,
         tools=(*current.tools, *tools)[:_MAX_TOOLS],
-        as_came=current.as_came if current.tools else more.as_came,
         policies=dict(islice(policies.items(), _MAX_POLICIES)),
         onward=current.onward or more.onward,
         splits=more_splits(current.splits, more.splits),
@@ -147,7 +144,7 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
     inherited = msgspec.structs.replace(plan, replaced=0, onward=())
     place = {tool: index for index, tool in enumerate(plan.tools)}
     positions = [place[tool] for tool in tools if tool in place]
-    tools_moved = positions != sorted(positions) or bool(positions and not plan.as_came)
+    tools_moved = positions != sorted(positions)
     has_moved = plan.layout > 0 or plan.shape > 0 or bool(plan.splits) or tools_moved
     if plan.arm is arm or has_moved:
         return inherited

@@ -1,4 +1,4 @@
-"""Orders and spells tools alike in every call of a conversation; keeps a caller's own order.
+"""Orders tools alike in every call of a conversation; keeps a caller's own order and spelling.
 
 ::
 
@@ -13,9 +13,6 @@ they go by name instead. Shuffled is told from neighbours: two tools that stood 
 other, and now stand the other way round. A list that leaves tools out or brings new ones changes no
 neighbours' order, and lists joined in another order turn none round. Where all lists begin with the
 same tools, all stay: those behind them part no prefix that is shared.
-
-Their spelling likewise: the order of a tool's keys stays the caller's while the same tool comes in
-no other. Conversations that are sent unmodified, to compare, then share a prefix with the rest.
 
 Each process judges by what it saw itself, so until two have both seen enough, one conversation's
 first call may go in the caller's order from one and by name from the other; from its second call on
@@ -49,35 +46,21 @@ MAX_TOOLS: Final = 1024
 _MAX_CACHED_TOOL_BYTES: Final = 2**13
 _MAX_CACHED_LIST_BYTES: Final = 2**16
 _KINDS: Final = ("function", "custom")
-#: A tool's own keys in the order of the API reference; all others follow by name.
-_RANK: Final = {
-    name: rank
-    for rank, name in enumerate(
-        ("type", "function", "custom", "name", "description", "parameters", "strict", "format")
-    )
-}
 
 
 class ToolRecord(NamedTuple):
-    """A tool, by its fingerprint (hex) and its name; its spelling is equal where its bytes are."""
+    """A tool, by its fingerprint (hex) and its name."""
 
     digest: str
     name: str
-    spelling: int = 0
 
 
 class Toolsets:
-    """The lists of tools that one feature's conversations began with.
+    """The lists of tools that one feature's conversations began with."""
 
-    Attributes:
-        is_respelled: True if a tool came with its keys in another order.
-    """
-
-    __slots__ = ("_head", "_is_shuffled", "_lists", "_pairs", "_spelt", "_turned", "is_respelled")
+    __slots__ = ("_head", "_is_shuffled", "_lists", "_pairs", "_turned")
 
     def __init__(self) -> None:
-        self.is_respelled = False
-        self._spelt: dict[str, int] = {}
         self._head: tuple[str, ...] | None = None
         self._pairs: set[int] = set()
         self._lists = self._turned = 0
@@ -90,7 +73,6 @@ class Toolsets:
 
         Those in ``previous_order`` were sent before and stay in front, in the order sent.
         """
-        self._record_spelling(came[:_MAX_COMPARED_TOOLS])
         names = [tool.name for tool in came[:_MAX_COMPARED_TOOLS]]
         before = names if self._head is None else self._head
         self._head = tuple(names[: _common_length(before, names)])
@@ -99,17 +81,6 @@ class Toolsets:
         if self._is_shuffled and len(self._head) < _MIN_COMMON_TOOLS:
             came = sorted(came, key=lambda tool: tool.name)
         return tuple(dict.fromkeys([*previous_order, *(tool.digest for tool in came)]))[:MAX_TOOLS]
-
-    def _record_spelling(self, came: Sequence[ToolRecord]) -> None:
-        """Compare tools with the same ones before."""
-        if self.is_respelled:
-            return
-        if len(self._spelt) > _MAX_NEIGHBOURS:
-            self._spelt.clear()
-        spelt = (
-            (tool.spelling, self._spelt.setdefault(tool.digest, tool.spelling)) for tool in came
-        )
-        self.is_respelled = any(now != before for now, before in spelt)
 
     def _record_order(self, names: Sequence[str]) -> None:
         """Compare a list with those before it; of two neighbours their first order counts."""
@@ -149,13 +120,11 @@ class _Tool(msgspec.Struct, frozen=True):
     """A tool, read.
 
     Attributes:
-        whole: Its one rendering; unmodified where it is no function.
+        whole: As its caller writes it.
         bare: The same without marks.
         marks: Its marks, by name.
         name: Name of it to the model; "" where it has to stay in its place.
         digest: The fingerprint (hex) of ``bare``.
-        came: As its caller writes it.
-        spelling: Differs from that of another rendering; spaces between its parts do not count.
     """
 
     whole: bytes
@@ -163,13 +132,9 @@ class _Tool(msgspec.Struct, frozen=True):
     marks: Mapping[str, bytes]
     name: str
     digest: str
-    came: bytes = b""
-    spelling: int = 0
 
-    def render(self, marks: Mapping[str, bytes], *, as_came: bool) -> bytes:
+    def render(self, marks: Mapping[str, bytes]) -> bytes:
         """Its definition, with the marks of the place where it stands."""
-        if as_came and self.came and (marks is self.marks or not (marks or self.marks)):
-            return self.came
         if marks is self.marks or not self.name:
             return self.whole
         return write_object(members(self.bare) | dict(marks)) if marks else self.bare
@@ -179,11 +144,7 @@ _word = msgspec.json.Decoder(str).decode
 
 
 def order_tools(
-    tools: tuple[bytes, ...],
-    previous_order: tuple[str, ...],
-    fingerprint: Fingerprint,
-    *,
-    as_came: bool = False,
+    tools: tuple[bytes, ...], previous_order: tuple[str, ...], fingerprint: Fingerprint
 ) -> OrderedTools:
     """The tools as this conversation sends them; in the caller's order where that may matter.
 
@@ -191,28 +152,23 @@ def order_tools(
     here": it stays behind the same tools, whichever of them is then the last.
 
     ``previous_order`` is the ``order`` of the conversation's previous call; at its first, what
-    ``Toolsets`` say. With ``as_came``, each is written as its caller writes it, in place of the one
-    rendering.
+    ``Toolsets`` say.
     """
     if len(tools) > MAX_TOOLS:
         return OrderedTools(tools, previous_order, f"more than {MAX_TOOLS} tools")
     small = sum(map(len, tools)) <= _MAX_CACHED_LIST_BYTES
-    return (_lately if small else _order_tools)(tools, previous_order, fingerprint, as_came=as_came)
+    return (_lately if small else _order_tools)(tools, previous_order, fingerprint)
 
 
 def _order_tools(
-    tools: tuple[bytes, ...],
-    previous_order: tuple[str, ...],
-    fingerprint: Fingerprint,
-    *,
-    as_came: bool,
+    tools: tuple[bytes, ...], previous_order: tuple[str, ...], fingerprint: Fingerprint
 ) -> OrderedTools:
     read_tools = [_cached_tool(tool, fingerprint) for tool in tools]
     planned, why = _reorder_functions(read_tools, previous_order)
     if not _same_before_each_mark(read_tools, planned):
         planned, why = read_tools, "marks stand between tools that would change places"
     pairs = zip(read_tools, planned, strict=True)
-    rendered = tuple(now.render(was.marks, as_came=as_came) for was, now in pairs)
+    rendered = tuple(now.render(was.marks) for was, now in pairs)
     return OrderedTools(rendered, _next_order(previous_order, planned), why)
 
 
@@ -232,9 +188,7 @@ def _read_movable_tools(
     tools: tuple[bytes, ...], fingerprint: Fingerprint
 ) -> tuple[ToolRecord, ...]:
     read_tools = [_cached_tool(tool, fingerprint) for tool in tools]
-    return tuple(
-        [ToolRecord(tool.digest, tool.name, tool.spelling) for tool in read_tools if tool.name]
-    )
+    return tuple([ToolRecord(tool.digest, tool.name) for tool in read_tools if tool.name])
 
 
 #: Lists of tools read lately: some 16 MiB at most, besides those in pieces and in order.
@@ -252,14 +206,10 @@ def _read_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:
         kind, name, outer, inner = _open_tool(raw)
     except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Tool(raw, b"", {}, "", "")
-    marks = _own_marks(inner) | _own_marks(outer)
-    whole = plain = _render_sorted({**outer, kind: _render_sorted(inner)})
+    marks, bare = _own_marks(inner) | _own_marks(outer), raw
     if marks:
-        plain = _render_sorted(
-            _without_marks({**outer, kind: _render_sorted(_without_marks(inner))})
-        )
-    spelling = hash(tuple(outer.items()))
-    return _Tool(whole, plain, marks, name, fingerprint(plain).hex(), raw, spelling)
+        bare = write_object(_without_marks({**outer, kind: write_object(_without_marks(inner))}))
+    return _Tool(raw, bare, marks, name, fingerprint(bare).hex())
 
 
 #: Tools seen lately, in any conversation: at most 24 MiB.
@@ -272,7 +222,7 @@ def _open_tool(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]
     Raises:
         Unplannable: If it is no function, or cannot be written again as it is.
     """
-    outer = _exact_members(msgspec.json.format(raw, indent=-1))
+    outer = _exact_members(raw)
     kind = _word(outer.get("type", b'"function"'))
     if kind not in _KINDS or kind not in outer:
         raise Unplannable("not a function")
@@ -283,23 +233,16 @@ def _open_tool(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]
     return kind, name, outer, inner
 
 
-def _exact_members(compact: bytes) -> dict[str, bytes]:
-    """The members of an object that is written without spaces.
+def _exact_members(raw: bytes) -> dict[str, bytes]:
+    """The members of an object.
 
     Raises:
         Unplannable: If a key stands twice or is escaped.
     """
-    fields = members(compact)
-    if not is_exact(compact, fields):
+    fields = members(raw)
+    if not is_exact(raw, fields):
         raise Unplannable("a key stands twice or is escaped")
     return fields
-
-
-def _render_sorted(fields: Mapping[str, bytes]) -> bytes:
-    """The object with its keys in the one order."""
-    return write_object(
-        dict(sorted(fields.items(), key=lambda one: (_RANK.get(one[0], 99), one[0])))
-    )
 
 
 def _own_marks(fields: Mapping[str, bytes]) -> dict[str, bytes]:

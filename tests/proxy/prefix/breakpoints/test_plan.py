@@ -15,7 +15,6 @@ from proxy.prefix.breakpoints.plan import (
     merge_plans,
 )
 
-MOVED, RESPELT = {"layout": 2}, {"as_came": False}
 NAMES = st.sampled_from("abcdef")
 PLANS = st.builds(
     Plan,
@@ -63,12 +62,6 @@ def test_merging_plans_keeps_sent_tools_in_their_place(kept: Plan, more: Plan, l
     assert (grown.arm, grown.layout, grown.joined) == (kept.arm, kept.layout, kept.joined)
     assert merge_plans(grown, more) == grown
     assert merge_plans(merge_plans(kept, more), last).tools[: len(grown.tools)] == grown.tools
-
-
-def test_a_plan_decides_the_spelling_of_tools_with_the_first_of_them():
-    assert merge_plans(Plan(), Plan(tools=("a",), as_came=True)).as_came
-    assert not merge_plans(Plan(tools=("a",)), Plan(tools=("b",), as_came=True)).as_came
-    assert merge_plans(Plan(tools=("a",), as_came=True), Plan(tools=("b",))).as_came
 
 
 def test_tools_and_caches_beyond_their_bounds_are_left_out():
@@ -125,10 +118,8 @@ def test_a_reference_to_two_plans_refers_to_none():
 
 
 def test_a_fork_keeps_sent_text_and_draws_its_own_arm_where_nothing_moved():
-    still = Plan(
-        tools=("a", "b"), as_came=True, policies={"c": BreakpointPolicy(key="k")}, onward=("c", "d")
-    )
-    moved, respelt = (msgspec.structs.replace(still, **to) for to in (MOVED, RESPELT))
+    still = Plan(tools=("a", "b"), policies={"c": BreakpointPolicy(key="k")}, onward=("c", "d"))
+    moved = msgspec.structs.replace(still, layout=2)
     control, treated = Plan(arm=ExperimentArm.CONTROL), ExperimentArm.TREATED
 
     assert fork_plan(still, treated, ("a", "b")) == msgspec.structs.replace(still, onward=())
@@ -136,7 +127,6 @@ def test_a_fork_keeps_sent_text_and_draws_its_own_arm_where_nothing_moved():
         arm=ExperimentArm.CONTROL, joined=True
     )
     assert fork_plan(still, ExperimentArm.CONTROL, ("b", "a")).arm is treated
-    assert fork_plan(respelt, ExperimentArm.CONTROL, ("a", "b")).arm is treated
     assert fork_plan(moved, ExperimentArm.CONTROL, ("a", "b")) == msgspec.structs.replace(
         moved, onward=()
     )
