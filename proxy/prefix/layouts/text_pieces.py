@@ -39,7 +39,7 @@ _DATE: Final = re.compile(
 #: A UUID, a number of a person or thing, an e-mail address.
 _NUMBER: Final = re.compile(
     r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
-    r"|(?<![\d.,:/$€£-])\d{5,}(?![\d.,:/%-])|\b[\w.+-]+@[\w-]+\.\w+",
+    r"|(?<![\d.,:/$€£-])\d{3,}(?![\d:/%-]|[.,]\d)|\b[\w.+-]+@[\w-]+\.\w+",
     re.IGNORECASE,
 )
 #: The name of a value: before a colon, as a member of JSON, or as a tag.

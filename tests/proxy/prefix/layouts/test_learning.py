@@ -196,6 +196,14 @@ def test_a_clock_varies_per_call_also_before_a_conversation_went_on():
     assert found(texts, conversations=3, calls=1) == [(PromptSlot.VARIABLE, "line 2")]
 
 
+@pytest.mark.parametrize(("conversations", "calls"), [(3, 1), (1, 3)])
+def test_a_clock_beside_a_ticket_number_moves_at_the_third_call(conversations, calls):
+    def texts(number, call):
+        return template(f"Ticket 47{number}{call}", f"It is 12:{number}{call}.")
+
+    assert found(texts, conversations=conversations, calls=calls) is not None
+
+
 def test_a_clock_behind_text_that_changes_too_waits_for_more_calls():
     def texts(number, call):
         return template(f"Passage {number} {call}", RULES[-1] + " Mind it.", f"12:0{call}")

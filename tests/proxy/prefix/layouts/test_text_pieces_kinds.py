@@ -15,6 +15,8 @@ from proxy.prefix.layouts.text_pieces import PlainEvidence, plain_evidence, text
         ("Request 6fa459ea-ee8a-3ca4-894e-db77e160355e", PlainEvidence.IDENTITY),
         ("Customer: Ines Carvalho (number 400037)", PlainEvidence.IDENTITY),
         ("Write to ines@example.org.", PlainEvidence.IDENTITY),
+        ("Ticket 4711, opened by Ines", PlainEvidence.IDENTITY),
+        ("Table 12.", PlainEvidence.NONE),
         ("Customer: Ines Carvalho", PlainEvidence.NONE),
         ("Orders above $20000 or 10000.50 wait.", PlainEvidence.NONE),
         ("Write at most 12:100 words to 10.0.0.1:8080.", PlainEvidence.NONE),
