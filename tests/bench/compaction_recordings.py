@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from tests.bench.compaction_sets import SETS, dialogues, dialogues_in_chains
+from tests.bench.compaction.dialogues import SETS, dialogues, dialogues_in_chains
 from tests.bench.recorded import pi_mono as pi_calls
 from tests.fakes.dialogue import Dialogue, Message
 from tests.fakes.recorded import KINDS as RECORDED

@@ -20,8 +20,8 @@ import orjson
 from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from tests.bench.compaction_methods import raws
-from tests.bench.compaction_sets import dialogues, join_dialogues
+from tests.bench.compaction.dialogues import dialogues, join_dialogues
+from tests.fakes.dialogue import Message
 
 _SIZE: Final = 300_000
 #: Calls at the end of a history that are timed one after the other.
@@ -35,8 +35,8 @@ POLICIES: Final = {
 
 def histories() -> Iterator[tuple[str, list[bytes]]]:
     """Histories of 300 KB that end with what asks for an answer."""
-    yield "code", _first_messages(raws(dialogues("pi-mono")[0].messages))
-    yield "orders", _first_messages(raws(join_dialogues(dialogues("tau")[:120]).messages))
+    yield "code", _first_messages(_raws(dialogues("pi-mono")[0].messages))
+    yield "orders", _first_messages(_raws(join_dialogues(dialogues("tau")[:120]).messages))
 
 
 def first_sight(them: Sequence[bytes], policy: CompactionPolicy) -> float:
@@ -85,6 +85,10 @@ def _first_messages(them: Sequence[bytes]) -> list[bytes]:
     while _answers(them[most - 1]):
         most -= 1
     return list(them[:most])
+
+
+def _raws(messages: Sequence[Message]) -> list[bytes]:
+    return [orjson.dumps(message) for message in messages]
 
 
 def _answers(raw: bytes) -> bool:

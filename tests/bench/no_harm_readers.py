@@ -16,7 +16,7 @@ import orjson
 import yaml
 
 from tests.bench.badly_built import with_good_order
-from tests.bench.compaction_sets import goodai
+from tests.bench.compaction.dialogues import goodai
 from tests.bench.recorded import KINDS as RECORDED
 from tests.fakes import badly_built as bad
 from tests.fakes.dialogue import words

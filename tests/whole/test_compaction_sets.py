@@ -1,122 +1,60 @@
-"""Tests of what must survive compaction, on recorded dialogues; a sample of each set."""
+"""Tests of the laws of compaction, and of what it keeps, on a sample of recorded dialogues."""
 
 from collections import Counter
-from functools import cache
-from itertools import islice
+from pathlib import Path
 
 import pytest
 
-from compaction.facts.fact import DetailLevel
-from tests.bench.compaction_field import KINDS, outcome
-from tests.bench.compaction_methods import at_detail_level
-from tests.bench.compaction_metrics import Scale, Score, Tokens
-from tests.bench.compaction_probes import CHAINS, POLICIES, breaches, ten_in_a_row
-from tests.bench.compaction_retention import sample_of_cuts
-from tests.bench.compaction_sets import SETS, TABLES, dialogues, dialogues_in_chains
+from tests.bench.compaction.chat_sets import DATA
+from tests.bench.compaction.dialogues import SETS, dialogues, dialogues_in_chains
+from tests.bench.compaction.measuring import FACTS, WAYS, measure, tokenizer
+from tests.bench.compaction.probes import CHAINS, POLICIES, breaches, ten_in_a_row
+from tests.bench.compaction.rows import NO_TARGET, SIZES, rows
 
 #: Every so manieth dialogue is probed, so that all of it takes half a minute.
 EVERY = {"tau": 16, "sgd x4": 8, "swe-agent": 4, "mini-swe": 4, "agentdojo": 240}
-#: The same of the dialogues that are scored, where it is not each.
-SCORED_EVERY = {"sgd": 2, "sgd x4": 3, "agentdojo": 3}
-#: Parts of fewer tokens are left out; no policy compacts them unless it is told to.
-LEAST = 1_000
+CASES = 24
 
 
-@pytest.fixture(scope="module")
-def count():
-    return Tokens()
-
-
-def require_set(name: str) -> None:
-    _, path = SETS[name]
+def require(path: Path) -> None:
     if not path.exists():
         pytest.skip(f"no recordings at {path}")
 
 
-#: Of a module's scope: pytest then runs all tests of a table in a row, and so in one process.
-@cache
-def score(table: str, level: DetailLevel, count: Tokens) -> Score:
-    name = TABLES[table][0]
-    require_set(name)
-    least = LEAST if name in {"tau", "sgd x4"} else 0
-    return Scale(count).score(
-        sample_of_cuts(table, SCORED_EVERY.get(name, 1), least, count),
-        at_detail_level(level, count),
-    )
+def kept_percent(name: str, size: str) -> dict[str, float]:
+    row = rows(DATA)[name]
+    require(row.path)
+    results = [
+        measure(case, *SIZES[size]) for case, _ in zip(row.cases(), range(CASES), strict=False)
+    ]
+    needs = [(result, need) for result in results for need in result.needed]
+    return {
+        way: 100 * sum(need in result.kept[way] for result, need in needs) / len(needs)
+        for way in WAYS
+    }
 
 
-@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"], scope="module")
-def test_records_keep_what_an_airlines_desk_needs(table, count):
-    result = score(table, DetailLevel.FACTS, count)
-
-    assert result.recall() >= 99.0, result.lost
-    assert result.bound_percent() >= 98.0, result.parted
-    assert result.share <= 50.0
+def test_records_keep_all_values_that_an_airlines_desk_needs():
+    assert kept_percent("τ-bench: values of later calls", NO_TARGET)[FACTS] >= 99.0
 
 
-@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"], scope="module")
-def test_values_with_their_keys_and_fields_take_less(table, count):
-    result = score(table, DetailLevel.VALUES, count)
-
-    assert result.recall() >= 99.0, result.lost
-    assert result.bound_percent() >= 95.0, result.parted
-    assert result.share <= 43.0
+def test_records_keep_nearly_all_pairs_that_an_airlines_desk_needs():
+    assert kept_percent("τ-bench: pairs of them", NO_TARGET)[FACTS] >= 95.0
 
 
-@pytest.mark.parametrize("table", ["sgd, K=3", "sgd x4, K=3"], scope="module")
-def test_slots_and_services_keep_their_values(table, count):
-    result = score(table, DetailLevel.VALUES, count)
+def test_facts_keep_no_less_than_simple_ways_of_windows_of_twelve_thousand_tokens():
+    kept = kept_percent("12,000 tokens: values of later calls", "to 3,000")
 
-    assert result.recall() >= 99.0, result.lost
-    assert result.share <= 45.0
-
-
-@pytest.mark.parametrize(
-    "table", ["tau, K=1", "tau, K=3", "sgd x4, K=3", "agentdojo"], scope="module"
-)
-def test_pruning_is_a_step_between(table, count):
-    facts, pruned, values = (score(table, level, count).share for level in list(DetailLevel)[:3])
-
-    assert facts > pruned > values
-
-
-@pytest.mark.parametrize("table", ["swe-agent", "mini-swe"], scope="module")
-def test_paths_and_identifiers_of_an_agents_work_stay(table, count):
-    result = score(table, DetailLevel.FACTS, count)
-
-    assert result.recall("path") == 100.0, result.lost
-    assert result.recall("name") >= 95.0, result.lost
-    assert result.share <= 25.0
-
-
-@pytest.mark.parametrize("kind", ["desk", "clerk", "coder"])
-def test_twenty_turns_come_under_three_thousand_tokens(kind, count):
-    require_set({"desk": "tau", "clerk": "agentdojo", "coder": "pi-mono"}[kind])
-    outcomes = [outcome(case, 3_000, count) for case in islice(KINDS[kind](count), 8)]
-    roomy = [case for case in outcomes if 2 * case.floor <= 3_000]
-
-    assert roomy
-    assert [case.after for case in roomy if case.after > 3_000] == []
-    # A short number stands in a longer one, and is not named.
-    assert all(case.made.lost or max(map(len, case.lost), default=0) < 4 for case in roomy)
-
-
-def test_of_a_long_work_on_code_most_of_what_later_calls_name_stays(count):
-    require_set("pi-mono")
-    counts = [outcome(case, 3_000, count).later for case in KINDS["coder"](count)]
-    needed, totals = (sum(column) for column in zip(*counts, strict=True))
-
-    assert needed
-    assert totals >= 0.75 * needed
+    assert kept[FACTS] >= max(kept[way] for way in WAYS if way != FACTS)
 
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_no_probe_fails(name, policy, count):
-    require_set(name)
+def test_no_probe_fails(name, policy):
+    require(SETS[name][1])
     failures = sum(
         (
-            breaches(dialogue, POLICIES[policy], count)
+            breaches(dialogue, POLICIES[policy], tokenizer())
             for dialogue in dialogues_in_chains(name, CHAINS.get(name, 1), EVERY[name])
         ),
         Counter(),
@@ -128,10 +66,10 @@ def test_no_probe_fails(name, policy, count):
 
 
 @pytest.mark.parametrize("name", ["tau", "mini-swe"])
-def test_ten_compactions_in_a_row_keep_what_one_keeps(name, count):
-    require_set(name)
-    rows = [ten_in_a_row(dialogue, count) for dialogue in dialogues(name, 4)]
-    needed, once, ten = (sum(column) for column in zip(*rows, strict=True))
+def test_ten_compactions_in_a_row_keep_what_one_keeps(name):
+    require(SETS[name][1])
+    results = [ten_in_a_row(dialogue, tokenizer()) for dialogue in dialogues(name, 4)]
+    needed, once, ten = (sum(column) for column in zip(*results, strict=True))
 
     assert needed
     assert ten >= once

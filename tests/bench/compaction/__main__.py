@@ -6,13 +6,15 @@ Recorded sets lie outside the repository; rows without theirs are left out. A th
 set is held back, by the hash of a dialogue's name: ``--held-back`` prints that alone, for a last
 look; tune by the rest.
 
-Usage: python -m tests.bench.compaction [ROW …] [--whole] [--held-back] [--missing N] [--most N]
+Usage: python -m tests.bench.compaction [ROW …] [--whole] [--held-back] [--best]
+    [--missing N] [--most N] [--more DIR]
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -24,6 +26,7 @@ from tests.bench.compaction.rows import SIZES, rows
 
 #: Most dialogues of a row without ``--whole``.
 _MOST: Final = 60
+_ALL: Final = 1_000_000
 _PROCESSES: Final = 2
 #: Percent points below which a difference is none.
 _TIE: Final = 0.05
@@ -41,28 +44,65 @@ class _Task:
     part: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Cell:
-    """The sums of a row at one size."""
+    """A row at one size."""
 
-    needed: int = 0
-    before: int = 0
-    after: int = 0
-    missed: int = 0
-    too_small: int = 0
-    cases: int = 0
-    kept: dict[str, int] = field(default_factory=lambda: dict.fromkeys(WAYS, 0))
+    name: str
+    size: str
+    goal: float
+    results: Sequence[CaseResult]
 
-    def add(self, result: CaseResult) -> None:
-        """Add a case."""
-        self.needed += len(result.needed)
-        self.before += result.before
-        self.after += result.after
-        self.missed += result.is_missed
-        self.too_small += result.is_missed and result.is_too_small
-        self.cases += 1
-        for way, kept in result.kept.items():
-            self.kept[way] += sum(need in kept for need in result.needed)
+    @cached_property
+    def percent(self) -> Mapping[str, float]:
+        """Percent of the needs that each way keeps."""
+        needs = [(result, need) for result in self.results for need in result.needed]
+        return {
+            way: 100 * sum(need in result.kept[way] for result, need in needs) / max(1, len(needs))
+            for way in WAYS
+        }
+
+    @property
+    def best(self) -> str:
+        """The simple way that keeps most."""
+        return max(WAYS[1:], key=lambda way: self.percent[way])
+
+    @property
+    def is_below(self) -> bool:
+        """True if a simple way keeps more than facts."""
+        return self.percent[FACTS] < self.percent[self.best] - _TIE
+
+    @property
+    def is_short(self) -> bool:
+        """True if facts keep less than the goal."""
+        return self.percent[FACTS] < self.goal - _TIE
+
+    def line(self, *, is_short: bool) -> str:
+        """A line of the table, with all simple ways or the best alone."""
+        needs = sum(len(result.needed) for result in self.results)
+        before, after = (sum(getattr(r, key) for r in self.results) for key in ("before", "after"))
+        simple = [f"{self.percent[way]:.1f}" for way in WAYS[1:]]
+        cells = [
+            self.name,
+            self.size,
+            str(needs),
+            f"{100 * after / max(1, before):.1f}",
+            f"{self.percent[FACTS]:.1f}",
+            *([f"{self.percent[self.best]:.1f}, {self.best}"] if is_short else simple),
+            f"{self.goal:g}" if self.goal else "",
+            ", ".join(self._marks()),
+        ]
+        return f"| {' | '.join(cells)} |"
+
+    def _marks(self) -> Iterator[str]:
+        if self.is_below:
+            yield f"**{self.percent[FACTS] - self.percent[self.best]:+.1f}**"
+        if self.is_short:
+            yield "short of goal"
+        missed = [result for result in self.results if result.is_missed]
+        if missed:
+            unavoidable = sum(result.is_too_small for result in missed)
+            yield f"{len(missed)} of {len(self.results)} over target, {unavoidable} had to be"
 
 
 def results(task: _Task) -> list[CaseResult]:
@@ -83,56 +123,51 @@ def main() -> None:
     parser.add_argument("rows", nargs="*", help="rows by the beginning of their names")
     parser.add_argument("--whole", action="store_true", help="take every dialogue")
     parser.add_argument("--held-back", action="store_true", help="the third held back alone")
+    parser.add_argument("--best", action="store_true", help="show the best simple way alone")
     parser.add_argument("--most", type=int, default=_MOST, help="dialogues of a row")
     parser.add_argument("--missing", type=int, default=0, help="name so much that facts miss")
     parser.add_argument("--more", type=Path, default=chat_sets.DATA, help="folder of CrossWOZ")
     options = parser.parse_args()
-    table = rows(options.more)
-    names = [
-        name
-        for name, row in table.items()
-        if row.path.exists() and (not options.rows or name.startswith(tuple(options.rows)))
-    ]
-    most = 1_000_000 if options.whole else options.most
-    tasks = [
-        _Task(name, options.more, size, options.held_back, most, part)
-        for name in names
-        for size in table[name].goals
-        if table[name].is_recorded or not options.held_back
-        for part in range(_PROCESSES)
-    ]
-    print(f"| measure | size | n | tokens % | {' | '.join(WAYS)} | goal | |")
-    print(f"|---|--:|--:|--:|{'--:|' * len(WAYS)}--:|---|")
-    with ProcessPoolExecutor(_PROCESSES) as pool:
-        done = zip(tasks, pool.map(results, tasks), strict=True)
-        for (name, size), parts in groupby(done, lambda pair: (pair[0].row, pair[0].size)):
-            them = [result for _, part in parts for result in part]
-            print(_line(name, size, table[name].goals[size], them), flush=True)
-            for text in list(_missing(them))[: options.missing]:
-                print(f"    {text}")
+    cells = []
+    columns = ["best simple way"] if options.best else list(WAYS[1:])
+    print(f"| measure | size | n | tokens % | {' | '.join([FACTS, *columns])} | goal | |")
+    print(f"|---|--:|--:|--:|--:|{'--:|' * len(columns)}--:|---|")
+    for cell in _measured(options):
+        print(cell.line(is_short=options.best), flush=True)
+        cells.append(cell)
+        for text in list(_missing(cell.results))[: options.missing]:
+            print(f"    {text}")
+    below, short = (sum(cell.is_below for cell in cells), sum(cell.is_short for cell in cells))
+    print(f"\n{len(cells)} cells: {below} below a simple way, {short} short of their goal.")
     if not options.held_back and (not options.rows or "wishes" in options.rows):
         known = marked_sets.known_wishes()
-        print("\nStanding wishes kept as rules, of 3:", end=" ")
+        print("Standing wishes kept as rules, of 3:", end=" ")
         print(", ".join(f"{name} {number}" for name, number in known.items()))
 
 
-def _line(name: str, size: str, goal: float, them: Sequence[CaseResult]) -> str:
-    cell = _Cell()
-    for result in them:
-        cell.add(result)
-    percent = {way: 100 * kept / max(1, cell.needed) for way, kept in cell.kept.items()}
-    best = max(percent[way] for way in WAYS if way != FACTS)
-    marks = []
-    if percent[FACTS] < best - _TIE:
-        marks.append(f"**{percent[FACTS] - best:+.1f}**")
-    if percent[FACTS] < goal - _TIE:
-        marks.append("short of goal")
-    if cell.missed:
-        marks.append(f"{cell.missed} of {cell.cases} over target, {cell.too_small} had to be")
-    figures = " | ".join(f"{percent[way]:.1f}" for way in WAYS)
-    tokens = f"{100 * cell.after / max(1, cell.before):.1f}"
-    cells = [name, size, str(cell.needed), tokens, figures, f"{goal:g}" if goal else ""]
-    return f"| {' | '.join(cells)} | {', '.join(marks)} |"
+def _measured(options: argparse.Namespace) -> Iterator[_Cell]:
+    """The cells of the rows that are chosen, measured by some processes at a time."""
+    table = rows(options.more)
+    tasks = [
+        _Task(
+            name,
+            options.more,
+            size,
+            options.held_back,
+            _ALL if options.whole else options.most,
+            part,
+        )
+        for name, row in table.items()
+        if row.path.exists() and (not options.rows or name.startswith(tuple(options.rows)))
+        for size in row.goals
+        if row.is_recorded or not options.held_back
+        for part in range(_PROCESSES)
+    ]
+    with ProcessPoolExecutor(_PROCESSES) as pool:
+        done = zip(tasks, pool.map(results, tasks), strict=True)
+        for (name, size), parts in groupby(done, lambda pair: (pair[0].row, pair[0].size)):
+            measured = [result for _, part in parts for result in part]
+            yield _Cell(name, size, table[name].goals[size], measured)
 
 
 def _missing(them: Sequence[CaseResult]) -> Iterator[str]:

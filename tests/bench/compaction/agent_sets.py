@@ -13,14 +13,15 @@ from tests.bench.compaction.cases import (
     at_risk,
     call_places,
     joined,
+    later_values,
     old_part,
     pairs,
     plain,
     stands,
     user_turns,
 )
+from tests.bench.compaction.dialogues import SETS, dialogues
 from tests.bench.compaction.measuring import tokenizer
-from tests.bench.compaction_sets import SETS, dialogues
 from tests.fakes.dialogue import Dialogue, Message, argument_values, words
 
 TAU: Final = SETS["tau"][1]
@@ -82,14 +83,7 @@ def long_chats() -> Iterator[ChatCase]:
     """Words of the answers that GoodAI's two chats expect behind their first 100,000 tokens."""
     for chat in dialogues("goodai"):
         for now in _places_at(chat, (_LONG_CHAT_TOKENS,)):
-            later = [
-                value
-                for place, needs in chat.needs.items()
-                if place >= now
-                for need in needs
-                for _, value in need
-            ]
-            needed = [(value,) for value in at_risk(chat.messages, now, later)]
+            needed = [(value,) for value in at_risk(chat.messages, now, later_values(chat, now))]
             yield ChatCase(name=chat.name, messages=chat.messages[:now], needed=needed)
 
 

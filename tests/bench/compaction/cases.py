@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import combinations
 from typing import Final
 
-from tests.fakes.dialogue import SPELT, Message, words
+from tests.fakes.dialogue import SPELT, Dialogue, Message, words
 
 #: Turns that compaction leaves as they are.
 KEEP_TURNS: Final = 3
@@ -121,6 +121,17 @@ def at_risk(
         value
         for value in dict.fromkeys(map(plain, values))
         if stands(old, value) and not stands(rest, value) and not stands(spoken, value)
+    ]
+
+
+def later_values(dialogue: Dialogue, now: int) -> list[str]:
+    """The values that a dialogue's calls name from a message on."""
+    return [
+        value
+        for place, needs in dialogue.needs.items()
+        if place >= now
+        for need in needs
+        for _, value in need
     ]
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tests.bench.compaction.cases import ChatCase, at_risk
+from tests.bench.compaction.cases import ChatCase, at_risk, later_values
+from tests.bench.compaction.dialogues import dialogues, join_dialogues
 from tests.bench.compaction.measuring import tokenizer
-from tests.bench.compaction_sets import dialogues, join_dialogues
 from tests.fakes.dialogue import Dialogue, Message, words
 
 TARGET_TOKENS: Final = 3_000
@@ -26,14 +26,9 @@ def windows() -> Iterator[ChatCase]:
     """All of them."""
     for dialogue in (*_desk(), *_clerk(), *_runs("pi-mono"), *_runs("goodai")):
         now = dialogue.turns[:_TURNS][-1] + 1
-        later = [
-            value
-            for place, needs in dialogue.needs.items()
-            if place >= now
-            for need in needs
-            for _, value in need
+        needed = [
+            (value,) for value in at_risk(dialogue.messages, now, later_values(dialogue, now))
         ]
-        needed = [(value,) for value in at_risk(dialogue.messages, now, later)]
         yield ChatCase(name=dialogue.name, messages=dialogue.messages[:now], needed=needed)
 
 

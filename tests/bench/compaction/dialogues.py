@@ -1,9 +1,9 @@
 """Recorded dialogues with what their calls need, set by set.
 
 tau: τ-bench's airline agent; a call needs its arguments' values.
-sgd: SGD's development dialogues of 16 turns and more; a service call and its results are put into
-    the form of a tool call, its canonical parameters are what it needs; and an answer needs the
-    values of the slots that are filled by then, as the dialogue's state tells. Results are spelt as
+sgd x4: SGD's development dialogues of 16 turns and more, four in a row; a service call and its
+    results are put into the form of a tool call, its canonical parameters are what it needs; and
+    an answer needs the values of the slots that are filled by then. Results are spelt as
     ``json.dumps`` spells them, blanks and all, as τ-bench's recorded agent does.
 swe-agent, mini-swe, pi-mono: agents at work on code; a call needs the paths and the identifiers
     that its action names. Where calls were recorded as text they stay text, as did their results.
@@ -21,7 +21,6 @@ from typing import Any, Final
 
 import orjson
 
-from tests.bench.compaction_metrics import CompactedRange, last_steps, last_turns
 from tests.bench.recorded import pi_mono as pi_calls
 from tests.bench.recorded import swe_agent as swe_calls
 from tests.fakes.dialogue import (
@@ -129,32 +128,11 @@ SETS: Final[Mapping[str, tuple[Callable[[Path], Iterator[Dialogue]], Path]]] = {
     "agentdojo": (agentdojo, RECORDED_PATHS["agentdojo"]),
 }
 
-#: Where each table cuts: the set, how, and how many turns (of agents: steps) stay.
-TABLES: Final[
-    Mapping[str, tuple[str, Callable[[Dialogue, int], Iterator[CompactedRange]], int]]
-] = {
-    "tau, K=1": ("tau", last_turns, 1),
-    "tau, K=3": ("tau", last_turns, 3),
-    "sgd, K=3": ("sgd", last_turns, 3),
-    "sgd x4, K=3": ("sgd x4", last_turns, 3),
-    "swe-agent": ("swe-agent", last_steps, 1),
-    "mini-swe": ("mini-swe", last_steps, 1),
-    "pi-mono": ("pi-mono", last_turns, 3),
-    "goodai, K=3": ("goodai", last_turns, 3),
-    "agentdojo": ("agentdojo", last_steps, 1),
-}
-
 
 def dialogues(name: str, every: int = 1) -> list[Dialogue]:
     """Every so manieth dialogue of a set."""
     read, path = SETS[name]
     return list(islice(read(path), 0, None, every))
-
-
-def cuts(table: str, every: int = 1) -> list[CompactedRange]:
-    """Return where a table's dialogues are cut."""
-    name, cut, keep = TABLES[table]
-    return [place for dialogue in dialogues(name, every) for place in cut(dialogue, keep)]
 
 
 def join_dialogues(them: Sequence[Dialogue]) -> Dialogue:

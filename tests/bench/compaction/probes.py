@@ -13,7 +13,7 @@ Short dialogues are put one after the other, as many as make a long one (``CHAIN
 - *words*: A line that speaks for a user holds what a user said, not what a tool gave back.
 - *ten in a row*: Compacting ten times, a tenth each, keeps what compacting once keeps.
 
-Usage: python -m tests.bench.compaction_probes [SET…] [--every N]
+Usage: python -m tests.bench.compaction.probes [SET…] [--every N]
 """
 
 import argparse
@@ -37,10 +37,10 @@ from compaction.policy import CompactionPolicy, RelativePrices
 from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.turns import split_units
-from tests.bench.compaction_methods import raws
-from tests.bench.compaction_metrics import CompactedRange, Tokens, at_risk, holds, plain
-from tests.bench.compaction_sets import SETS, dialogues, dialogues_in_chains
-from tests.fakes.dialogue import Dialogue, words
+from tests.bench.compaction.cases import joined, later_values, plain, stands
+from tests.bench.compaction.dialogues import SETS, dialogues, dialogues_in_chains
+from tests.bench.compaction.measuring import tokenizer
+from tests.fakes.dialogue import Dialogue, Message, words
 
 Count = Callable[[str], int]
 #: Forced at every call; as it pays with a cache; and without one.
@@ -80,7 +80,7 @@ class DialogueCall:
 def calls(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Iterator[DialogueCall]:
     """The dialogue's calls as they are sent, one after the other, with one memory."""
     memory = CompactionMemory()
-    them = raws(dialogue.messages)
+    them = _raws(dialogue.messages)
     for index, message in enumerate(dialogue.messages):
         if (
             message["role"] == "assistant"
@@ -192,7 +192,7 @@ def same_again(
     dialogue: Dialogue, call: DialogueCall, policy: CompactionPolicy, count: Count
 ) -> bool:
     """True if a memory that knows nothing, and one that knows it all, give the same bytes."""
-    them = raws(dialogue.messages[: call.now])
+    them = _raws(dialogue.messages[: call.now])
     memory = CompactionMemory()
     fresh = compact_calls(them, policy, memory, count)
     again = compact_calls(them, policy, memory, count)
@@ -202,15 +202,17 @@ def same_again(
 
 def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int, int, int]:
     """Values at risk of a dialogue's first half; how many one compaction keeps, how many ten."""
-    messages = tuple(ParsedMessageCache().messages(raws(dialogue.messages), count))
+    messages = tuple(ParsedMessageCache().messages(_raws(dialogue.messages), count))
     parts = split_units(messages)
     first = next(at for at, message in enumerate(dialogue.messages) if message["role"] != "system")
     inner = [unit.start for unit in parts if first < unit.start <= len(messages) * 2 // 3]
     if len(inner) < times:
         return 0, 0, 0
     marks = [first, *(inner[(at + 1) * len(inner) // times - 1] for at in range(times))]
-    needs = tuple(at for at in dialogue.needs if at >= marks[-1])
-    needed = at_risk(CompactedRange(dialogue, first, marks[-1], needs)).values
+    old = joined(dialogue.messages[first : marks[-1]])
+    needed = [
+        value for value in map(plain, later_values(dialogue, marks[-1])) if stands(old, value)
+    ]
     made: list[Segment] = []
     for number, (start, end) in enumerate(pairwise(marks), start=1):
         region = Region(
@@ -220,8 +222,12 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
     whole = Region(messages=messages, units=parts, start=first, end=marks[-1])
     once = plain(segment_at(whole, DetailLevel.FACTS, count).text)
     ten = plain("\n".join(each.text for each in made))
-    retained = [sum(holds(text, value) for _, value in needed) for text in (once, ten)]
+    retained = [sum(stands(text, value) for value in needed) for text in (once, ten)]
     return len(needed), retained[0], retained[1]
+
+
+def _raws(messages: Sequence[Message]) -> list[bytes]:
+    return [orjson.dumps(message) for message in messages]
 
 
 def _digest(sent: Sequence[bytes]) -> bytes:
@@ -234,7 +240,7 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=[name for name in SETS if name != "goodai"])
     parser.add_argument("--every", type=int, default=1, help="take every so manieth dialogue")
     options = parser.parse_args()
-    count = Tokens()
+    count = tokenizer()
     columns = ["calls", "calls compacted", "resets", "rules", "orphans", "providers", "same again"]
     columns += ["prefix", "words"]
     print(f"| set | policy | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}")
