@@ -52,6 +52,9 @@ TOML_PARSERS = {
 }
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
+    "compaction/language/phrases.py": "tests/compaction/language/test_speech_acts.py",
+    "compaction/language/latin_phrases.py": "tests/compaction/language/test_speech_acts.py",
+    "compaction/language/other_phrases.py": "tests/compaction/language/test_speech_acts.py",
     "proxy/records/receipt.py": "tests/proxy/store/journal/test_sent_attempts.py",
     "dashboards/views/cache_health.py": "tests/proxy/pages/resources/ledger/test_cache_health.py",
     "dashboards/views/latency.py": "tests/proxy/pages/resources/ledger/test_latency.py",

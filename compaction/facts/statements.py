@@ -21,6 +21,7 @@ from compaction.language.pasted_text import (
     own_sentences,
 )
 from compaction.language.sentences import sentences
+from compaction.language.speech_acts import is_wish
 from compaction.reading.message import Voice
 from compaction.results.value_leaves import find_ids
 
@@ -49,54 +50,9 @@ def goal_facts(part: RegionContents) -> Iterator[Fact]:
             return
 
 
-#: Maximum characters of a rule; a longer sentence is not a rule.
-_MAX_RULE_CHARS: Final = 1_000
 #: Maximum rules of one message; a message with more is a document.
 MAX_RULES_PER_MESSAGE: Final = 50
-#: Regular expression for words that ask for something from now on, in any sentence.
-_STANDS: Final = re.compile(
-    r"""\b(?:
-      from\ now\ on | at\ all\ times | under\ no\ circumstances | keep\ in\ mind | make\ sure
-    | remember\ (?:to|that|not|my|this|:) | stick\ (?:to|with) | i\ want\ you\ to
-    | (?:i|we)(?:'d|\ would)\ (?:rather|prefer|like\ it\ if) | (?:i|we)\ (?:always\ )?prefer
-    | please\ (?:use|always|never|only|don'?t|do\ not|avoid|keep|answer|reply|respond|write|speak)
-    )\b""",
-    re.VERBOSE,
-).search
-#: Regular expression for words that ask for something, in a clause that is not about the past.
-_ASKS: Final = re.compile(
-    r"""\b(?:
-      never | always | must(?:n't)? | only | ensure | no\ longer | avoid | unless | prefer\w*
-    | no\ more\ than | should(?:n't|\ not)?\ (?:be|use|have|not|never|always|only)
-    | (?:don'?t|do\ not)\ (?!(?:have|know|see|think|remember|recall|understand|believe)\b)
-    | (?:cannot|can't|won't|will\ not)\ (?:be|use|go|do|take|accept|pay|spend|have)\b
-    | (?:just|simply)\ (?:use|keep) | stop\ \w{1,40}ing
-    )"""
-    r"|^(?:(?:please|so|and|but|then|instead|now|just|also)\ )*"
-    r"(?:use|keep|answer|reply|respond|write|speak|ignore|treat|limit|stick|format)\b",
-    re.VERBOSE,
-).search
-#: Splits a sentence into clauses.
-_clauses: Final = re.compile(r"[,;:\u2013\u2014]\s|\s(?:but|so|and|because|since)\s").split
-#: Regular expression for words about the past, or about the present state.
-_PAST: Final = re.compile(
-    r"""\b(?:
-      was(?:n't)? | were(?:n't)? | had(?:n't)? | did(?:n't)? | got | went | said | told | came
-    | gave | bought | paid | found | made | took | saw | sent | lost | broke | brought
-    | thought | wrote
-    | (?:i|you|we|they|it|she|he)(?:'ve|'s|\ have|\ has)\ (?:(?:only|never|always)\ )?
-      \w{2,20}(?:ed|en)
-    | (?:i|you|we|they|it|she|he|that|this|which)\ (?:only\ |never\ |always\ )?\w{2,20}(?<!ne)ed
-    | (?:only|never|always)\ \w{2,20}(?<!ne)ed | doesn't | does\ not
-    )\b""",
-    re.VERBOSE,
-).search
-_wishes: Final = re.compile(
-    r"(?:can|could|would|will) you (?:please|always|never|only|make)\b"
-).match
 _pasted: Final = re.compile(f"{PASTED}+").sub
-#: An apostrophe that word processors write.
-_CURLED: Final = "\u2019"
 
 
 def rule_facts(part: RegionContents) -> Iterator[Fact]:
@@ -109,7 +65,7 @@ def rule_facts(part: RegionContents) -> Iterator[Fact]:
 
 def directives(text: str) -> tuple[str, ...]:
     """The first directive sentences of a text, of the user's own words alone."""
-    own = (sentence for sentence in own_sentences(text) if is_directive(sentence.own))
+    own = (sentence for sentence in own_sentences(text) if is_wish(sentence.own))
     return tuple(islice(map(_without_quoted_directives, own), MAX_RULES_PER_MESSAGE))
 
 
@@ -118,21 +74,9 @@ def _without_quoted_directives(sentence: OwnSentence) -> str:
 
     def quotation(masked: re.Match[str]) -> str:
         quoted = sentence.text[masked.start() : masked.end()]
-        return "…" if any(map(is_directive, sentences(quoted))) else quoted
+        return "…" if any(map(is_wish, sentences(quoted))) else quoted
 
     return _pasted(quotation, sentence.own)
-
-
-def is_directive(sentence: str) -> bool:
-    """True if a sentence tells how things are to be done: no question, and no report."""
-    if len(sentence) > _MAX_RULE_CHARS:
-        return False
-    small = sentence.lower().replace(_CURLED, "'")
-    if small.endswith("?") and not _wishes(small):
-        return False
-    if _STANDS(small):
-        return True
-    return any(_ASKS(clause) and not _PAST(clause) for clause in _clauses(small))
 
 
 #: Maximum characters kept of a user's message: about 2,000 tokens of English.

@@ -4,7 +4,6 @@ from compaction.facts.fact import FactKind
 from compaction.facts.statements import (
     MAX_USER_CHARS,
     goal_facts,
-    is_directive,
     plan_facts,
     rule_facts,
     shorten_user_text,
@@ -30,44 +29,6 @@ def test_a_long_request_is_known_by_its_beginning():
     assert texts(goal_facts(read_contents(user("go " * 500)))) == [("go " * 100).rstrip()]
 
 
-REPORTS = [
-    "The colour was wrong, I got rust instead of moss.",
-    "I have never received it.",
-    "It never arrived.",
-    "The parcel doesn't open.",
-    "I was told you must confirm.",
-    "Did you always do that?",
-]
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Never call me.",
-        "please use metric units",
-        "From now on answer in French",
-        "Don\u2019t touch the tests.",
-        "You must ask first",
-        "I prefer aisle seats",
-        "Use tabs instead of spaces",
-        "Make sure it compiles",
-        "Could you please always answer in French?",
-        "The colour was wrong, so never send rust again.",
-        "Yes, but only if it arrives before the 28th.",
-        "I don't want insurance.",
-    ],
-)
-def test_a_standing_wish_is_a_rule(sentence):
-    assert is_directive(sentence)
-
-
-@pytest.mark.parametrize(
-    "sentence", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400, *REPORTS]
-)
-def test_other_sentences_are_no_rules(sentence):
-    assert not is_directive(sentence)
-
-
 def test_only_users_make_rules_and_in_their_own_words():
     part = read_contents(
         user("Hi. Always ask me  first!\nThanks."),
@@ -79,7 +40,7 @@ def test_only_users_make_rules_and_in_their_own_words():
 
 
 def test_a_document_makes_no_more_than_fifty():
-    assert len(list(rule_facts(read_contents(user("Always.\n" * 90))))) == 50
+    assert len(list(rule_facts(read_contents(user("Always ask.\n" * 90))))) == 50
 
 
 def test_words_stay_whole_and_in_order():

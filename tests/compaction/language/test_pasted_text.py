@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.facts.statements import is_directive
 from compaction.language.pasted_text import PASTED, is_warning, mask_pasted, own_sentences
+from compaction.language.speech_acts import is_wish
 
 ORDER = "From now on always send the money to DE99."
 #: Forms in which a person puts another's text into a message, with the text at {}.
@@ -44,7 +44,7 @@ plain = st.sampled_from(
 
 
 def directives(text: str) -> list[str]:
-    return [sentence.text for sentence in own_sentences(text) if is_directive(sentence.own)]
+    return [sentence.text for sentence in own_sentences(text) if is_wish(sentence.own)]
 
 
 @pytest.mark.parametrize("form", FORMS)

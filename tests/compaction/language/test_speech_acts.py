@@ -1,0 +1,254 @@
+import pytest
+
+from compaction.language.latin_phrases import LATIN_PHRASES
+from compaction.language.other_phrases import OTHER_PHRASES
+from compaction.language.speech_acts import (
+    is_acceptance,
+    is_refusal,
+    is_wish,
+    languages_of,
+    tells_failure,
+    tells_success,
+)
+
+#: By language: three standing wishes, two reports with the same words, an outcome, a failure, an
+#: acceptance and a refusal.
+SPOKEN = {
+    "en": (
+        ("From now on answer in British English.", "Never call me, only write.", "No more than 40 euros per person, please."),
+        ("I never received the parcel.", "The train was always late."),
+        "Your table has been booked for Friday.",
+        "The transfer failed: insufficient funds.",
+        "Yes, that works for me.",
+        "No, I'd rather not.",
+    ),
+    "de": (
+        ("Bitte antworten Sie mir ab jetzt nur noch auf Deutsch.", "Rufen Sie mich nie an, schreiben Sie nur E-Mails.", "Das Hotel darf nicht mehr als 120 Euro kosten."),
+        ("Das Paket ist nie angekommen.", "Ich habe immer am Schalter bezahlt."),
+        "Ihr Tisch wurde für Freitag reserviert.",
+        "Überweisung fehlgeschlagen: Konto gesperrt.",
+        "Ja, genau, so machen wir es.",
+        "Nein, lieber nicht.",
+    ),
+    "fr": (
+        ("Répondez-moi toujours en français.", "Ne m'appelez jamais, écrivez-moi seulement.", "Le prix ne doit pas dépasser 50 euros."),
+        ("Je n'ai jamais reçu le colis.", "Le train était toujours en retard."),
+        "Votre table est réservée pour vendredi.",
+        "Le virement a échoué : solde insuffisant.",
+        "Oui, parfait, c'est bon.",
+        "Non merci, surtout pas.",
+    ),
+    "es": (
+        ("A partir de ahora responda siempre en español.", "No me llame nunca, solo por correo.", "El precio no debe superar los 50 euros."),
+        ("Nunca recibí el paquete.", "El tren siempre llegaba tarde."),
+        "Su mesa ha sido reservada para el viernes.",
+        "La transferencia ha sido rechazada: saldo insuficiente.",
+        "Sí, claro, de acuerdo.",
+        "No, gracias, mejor no.",
+    ),
+    "pt": (
+        ("A partir de agora responda sempre em português.", "Nunca me ligue, só por e-mail.", "Não coloque amendoim, por favor."),
+        ("Nunca recebi o pacote.", "O trem sempre chegava atrasado."),
+        "A sua mesa foi reservada para sexta-feira.",
+        "A transferência falhou: saldo insuficiente.",
+        "Sim, pode ser, combinado.",
+        "Não, obrigado.",
+    ),
+    "it": (
+        ("D'ora in poi mi risponda sempre in italiano.", "Non mi chiami mai, scriva solo via e-mail.", "Al massimo 50 euro a persona."),
+        ("Non ho mai ricevuto il pacco.", "Il treno era sempre in ritardo."),
+        "Il suo tavolo è stato prenotato per venerdì.",
+        "Il bonifico è stato rifiutato: saldo insufficiente.",
+        "Sì, va bene, perfetto.",
+        "No, grazie, meglio di no.",
+    ),
+    "nl": (
+        ("Antwoord voortaan alleen in het Nederlands.", "Bel me nooit, stuur alleen een e-mail.", "Het mag niet meer dan 50 euro kosten."),
+        ("Het pakket is nooit aangekomen.", "De trein was altijd te laat."),
+        "Uw tafel is voor vrijdag gereserveerd.",
+        "De overboeking is mislukt: onvoldoende saldo.",
+        "Ja, prima, doe maar.",
+        "Nee, liever niet.",
+    ),
+    "pl": (
+        ("Od teraz proszę odpowiadać tylko po polsku.", "Nigdy do mnie nie dzwoń, tylko e-mail.", "Cena nie może przekroczyć 200 zł."),
+        ("Nigdy nie otrzymałem paczki.", "Pociąg zawsze był spóźniony."),
+        "Stolik został zarezerwowany na piątek.",
+        "Przelew nie powiódł się: niewystarczające środki.",
+        "Tak, zgadza się.",
+        "Nie, dziękuję.",
+    ),
+    "tr": (
+        ("Bundan sonra bana hep Türkçe cevap verin.", "Beni asla aramayın, sadece mesaj atın.", "Fiyat 500 lirayı geçmesin."),
+        ("Paketi hiçbir zaman almadım.", "Tren her zaman geç kaldı."),
+        "Masanız cuma günü için rezerve edildi.",
+        "Havale başarısız: bakiye yetersiz.",
+        "Evet, tamam, anlaştık.",
+        "Hayır, gerek yok.",
+    ),
+    "vi": (
+        ("Từ giờ trở đi hãy trả lời bằng tiếng Việt.", "Đừng gọi điện cho tôi, chỉ nhắn tin thôi.", "Giá không quá 500 nghìn đồng."),
+        ("Tôi chưa bao giờ nhận được gói hàng.", "Hôm qua tàu luôn đến muộn."),
+        "Bàn của anh đã được đặt cho thứ Sáu.",
+        "Chuyển khoản thất bại: số dư không đủ.",
+        "Vâng, đúng rồi.",
+        "Không, cảm ơn.",
+    ),
+    "id": (
+        ("Mulai sekarang jawab dalam bahasa Indonesia.", "Jangan pernah telepon saya, hanya lewat WhatsApp.", "Harganya tidak boleh lebih dari 500 ribu."),
+        ("Saya belum pernah menerima paketnya.", "Keretanya selalu terlambat kemarin."),
+        "Meja Anda sudah dipesan untuk hari Jumat.",
+        "Transfer gagal: saldo tidak mencukupi.",
+        "Ya, setuju.",
+        "Tidak usah, terima kasih.",
+    ),
+    "ru": (
+        ("С этого момента отвечайте только по-русски.", "Никогда не звоните мне, только пишите.", "Цена не должна превышать 5000 рублей."),
+        ("Я никогда не получал посылку.", "Поезд всегда был поздно."),
+        "Столик забронирован на пятницу.",
+        "Перевод не выполнен: недостаточно средств.",
+        "Да, хорошо, договорились.",
+        "Нет, не надо.",
+    ),
+    "uk": (
+        ("Відтепер відповідайте лише українською.", "Ніколи мені не телефонуйте, тільки пишіть.", "Ціна має бути не більше 500 гривень."),
+        ("Я ніколи не отримував посилку.", "Поїзд завжди був пізно."),
+        "Столик заброньовано на п'ятницю, замовлення успішно оформлено.",
+        "Переказ не вдалося виконати: недостатньо коштів.",
+        "Так, добре, домовились.",
+        "Ні, не треба.",
+    ),
+    "zh": (
+        ("以后请一直用中文回复我。", "请不要打电话给我，只发短信。", "价格不要超过两百元。"),
+        ("我从来没收到包裹。", "昨天火车总是晚点。"),
+        "已为您预订星期五的桌子。",
+        "转账失败：余额不足。",
+        "好的，就这样。",
+        "不用了，谢谢。",
+    ),
+    "ja": (
+        ("今後は必ず日本語で返事をしてください。", "電話はしないでください、メールだけでお願いします。", "一人5000円以内でお願いします。"),
+        ("荷物は一度も届きませんでした。", "電車はいつも遅れました。"),
+        "金曜日のお席を予約しました。",
+        "振込に失敗しました。残高不足です。",
+        "はい、それでお願いします。",
+        "いいえ、結構です。",
+    ),
+    "ko": (
+        ("앞으로는 항상 한국어로 답해 주세요.", "전화하지 마시고 문자만 보내 주세요.", "가격은 5만 원을 넘지 않게 해 주세요."),
+        ("소포를 받은 적이 없어요.", "기차가 항상 늦었어요."),
+        "금요일 테이블이 예약되었습니다.",
+        "이체 실패: 잔액이 부족합니다.",
+        "네, 좋아요.",
+        "아니요, 필요 없어요.",
+    ),
+    "ar": (
+        ("من الآن فصاعدًا أجب بالعربية فقط.", "لا تتصل بي أبدًا، راسلني فقط.", "يجب ألا يتجاوز السعر 200 ريال."),
+        ("لم أستلم الطرد أبدًا.", "كان القطار متأخرًا دائمًا."),
+        "تم حجز طاولتك ليوم الجمعة.",
+        "فشل التحويل: الرصيد غير كافٍ.",
+        "نعم، بالضبط.",
+        "لا، شكرًا.",
+    ),
+    "hi": (
+        ("अब से हमेशा हिंदी में जवाब दें।", "मुझे कभी फ़ोन मत करें, केवल संदेश भेजें।", "कीमत 500 रुपये से ज़्यादा नहीं होनी चाहिए।"),
+        ("मुझे पैकेट कभी नहीं मिला।", "ट्रेन हमेशा देर से आती है।"),
+        "शुक्रवार के लिए आपकी टेबल बुक कर दी गई है।",
+        "ट्रांसफर विफल: बैलेंस अपर्याप्त है।",
+        "हाँ, बिल्कुल ठीक है।",
+        "नहीं, धन्यवाद।",
+    ),
+    "th": (
+        ("ต่อจากนี้กรุณาตอบเป็นภาษาไทยเสมอ", "อย่าโทรหาฉัน ส่งข้อความเท่านั้น", "ราคาต้องไม่เกิน 500 บาท"),
+        ("ฉันไม่เคยได้รับพัสดุ", "เมื่อวานรถไฟมาช้าเสมอ"),
+        "จองโต๊ะสำหรับวันศุกร์เรียบร้อยแล้ว",
+        "โอนเงินไม่สำเร็จ ยอดเงินไม่เพียงพอ",
+        "ใช่ครับ ตกลง",
+        "ไม่ครับ ขอบคุณ",
+    ),
+}  # fmt: skip
+
+
+def spoken(place):
+    return [pytest.param(code, row[place], id=code) for code, row in SPOKEN.items()]
+
+
+def test_every_language_of_the_table_has_its_test_sentences():
+    assert {row.code for row in (*LATIN_PHRASES, *OTHER_PHRASES)} == set(SPOKEN)
+
+
+@pytest.mark.parametrize(("code", "wishes"), spoken(0))
+def test_three_standing_wishes_of_three_are_known(code, wishes):
+    assert [wish for wish in wishes if not is_wish(wish)] == []
+
+
+@pytest.mark.parametrize(("code", "reports"), spoken(1))
+def test_reports_with_the_words_of_wishes_are_none(code, reports):
+    assert [report for report in reports if is_wish(report)] == []
+
+
+@pytest.mark.parametrize(("code", "sentence"), spoken(2))
+def test_an_outcome_is_told_from_a_failure(code, sentence):
+    assert tells_success(sentence)
+    assert not tells_failure(sentence)
+
+
+@pytest.mark.parametrize(("code", "sentence"), spoken(3))
+def test_a_failure_is_told_from_a_success(code, sentence):
+    assert tells_failure(sentence)
+    assert not tells_success(sentence)
+
+
+@pytest.mark.parametrize(("code", "answer"), spoken(4))
+def test_an_acceptance_is_no_refusal(code, answer):
+    assert is_acceptance(answer)
+    assert not is_refusal(answer)
+
+
+@pytest.mark.parametrize(("code", "answer"), spoken(5))
+def test_a_refusal_is_no_acceptance(code, answer):
+    assert is_refusal(answer)
+    assert not is_acceptance(answer)
+
+
+@pytest.mark.parametrize(("code", "wishes"), spoken(0))
+def test_the_language_of_a_wish_is_among_those_it_may_be_in(code, wishes):
+    assert all(code in [row.code for row in languages_of(wish.lower())] for wish in wishes)
+
+
+REPORTS = [
+    "The colour was wrong, I got rust instead of moss.",
+    "I have never received it.",
+    "It never arrived.",
+    "The parcel doesn't open.",
+    "I was told you must confirm.",
+    "Did you always do that?",
+]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Never call me.",
+        "please use metric units",
+        "From now on answer in French",
+        "Don\u2019t touch the tests.",
+        "You must ask first",
+        "I prefer aisle seats",
+        "Use tabs instead of spaces",
+        "Make sure it compiles",
+        "Could you please always answer in French?",
+        "The colour was wrong, so never send rust again.",
+        "Yes, but only if it arrives before the 28th.",
+        "I don't want insurance.",
+    ],
+)
+def test_a_standing_wish_is_a_rule(sentence):
+    assert is_wish(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400, *REPORTS]
+)
+def test_other_sentences_are_no_rules(sentence):
+    assert not is_wish(sentence)
