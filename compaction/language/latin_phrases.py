@@ -60,7 +60,8 @@ LATIN_PHRASES: Final = (
         " sind",
         standing="ab (?:jetzt|sofort|heute)|von nun an|in zukunft|künftig|zukünftig"
         r"|auf keinen fall|unter keinen umständen|jedes mal,? wenn|denk\w* (?:bitte )?daran"
-        "|merken sie sich|merk dir|höchstens|maximal|lieber|vor jede[rmn]?|jedesmal",
+        "|merken sie sich|merk dir|höchstens|maximal|lieber (?!(?:das|den|die|der) (?:erste"
+        r"|zweite|dritte|andere|letzte))\S+|vor jede[rmn]?|jedesmal",
         wishes=r"bitte (?:\w+ ){0,6}(?:nicht|nie|niemals|immer|nur|stets|kein\w*|ausschließlich)"
         r"|nie|niemals|immer|stets|ausschließlich|^kein\w*|^nur|nicht (?:mehr|teurer|länger"
         r"|später|höher) als|nicht über|(?:möchte|will|wollen|möchten) (?:\w+ ){0,4}(?:nur"
@@ -296,7 +297,7 @@ LATIN_PHRASES: Final = (
         wishes="jangan(?:lah)?|selalu|^hanya|hanya (?:lewat|melalui|lewat|via|mau|ingin|dengan)"
         "|tidak (?:boleh|lebih|melebihi)|lebih suka|tidak (?:mau|ingin|makan|suka)|harus|wajib"
         r"|^(?:gunakan|pakai|jawab|balas|tulis|hindari)|^(?!saya|kami|aku|ini|itu|ada)\w+ hanya",
-        reports="sudah|telah|belum|kemarin|tadi|pernah|terlambat",
+        reports="sudah|telah|belum|kemarin|tadi|(?<!jangan )pernah|terlambat",
         done=r"(?:sudah|telah|berhasil) (?:kami |saya )?(?:di)?\w+|berhasil|^selesai|sukses",
         failed="gagal|tidak (?:berhasil|dapat|bisa|ditemukan|cukup)|ditolak|diblokir|kesalahan"
         "|tidak mencukupi",

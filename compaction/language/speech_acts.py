@@ -17,6 +17,8 @@ _MAX_WISH_CHARS: Final = 500
 _OUTCOME_EDGE_CHARS: Final = 300
 #: Minimum words in Latin letters by which a text of another script is also read in their language.
 _MIN_LATIN_WORDS: Final = 4
+#: Maximum characters of a clause that may only disagree.
+_MAX_REFUSAL_CHARS: Final = 16
 _QUESTION_MARKS: Final = ("?", "？", "؟")
 #: Beginnings of sentences that quote somebody.
 _QUOTES: Final = tuple("\"“”„«»「『'‘_")
@@ -99,15 +101,26 @@ def is_wish(sentence: str) -> bool:
     small = small if small[:1].isalpha() else _LIST_MARK.sub("", small, count=1)
     if small.startswith(_QUOTES) or small.count('"') % 2 or small.count("“") != small.count("”"):
         return False
-    clauses = [_OPENERS.sub("", clause, count=1) for clause in _clauses(small)]
     languages = [_patterns(row) for row in languages_of(small)]
-    whole = clauses if len(clauses) == 1 else [small, *clauses]
+    clauses = [_OPENERS.sub("", clause, count=1) for clause in _clauses(small)]
+    if len(clauses[0]) <= _MAX_REFUSAL_CHARS and _is_whole_refusal(clauses[0], languages):
+        clauses = clauses[1:]
+    whole = clauses if len(clauses) == 1 else [*clauses, small]
     if any(any(map(language.standing, whole)) for language in languages):
         return True
     return not any(map(small.__contains__, _QUESTION_MARKS)) and any(
         language.wishes(clause) and not language.reports(clause)
         for language in languages
         for clause in clauses
+    )
+
+
+def _is_whole_refusal(clause: str, languages: Sequence[_Patterns]) -> bool:
+    """True if a clause only disagrees."""
+    bare = clause.rstrip(".!。！ ")
+    return any(
+        match is not None and match.end() == len(bare)
+        for match in [language.refuses(bare) for language in languages]
     )
 
 

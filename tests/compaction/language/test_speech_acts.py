@@ -1,5 +1,6 @@
 import pytest
 
+from compaction.facts.statements import directives
 from compaction.language.latin_phrases import LATIN_PHRASES
 from compaction.language.other_phrases import OTHER_PHRASES
 from compaction.language.speech_acts import (
@@ -10,6 +11,7 @@ from compaction.language.speech_acts import (
     tells_failure,
     tells_success,
 )
+from tests.fakes.marked_conversations import twins
 
 #: By language: three standing wishes, two reports with the same words, an outcome, a failure, an
 #: acceptance and a refusal.
@@ -180,6 +182,24 @@ def test_every_language_of_the_table_has_its_test_sentences():
 @pytest.mark.parametrize(("code", "wishes"), spoken(0))
 def test_three_standing_wishes_of_three_are_known(code, wishes):
     assert [wish for wish in wishes if not is_wish(wish)] == []
+
+
+@pytest.mark.parametrize("code", SPOKEN)
+def test_wishes_and_nothing_else_of_a_conversation_make_rules(code):
+    conversation = twins()[code]
+    spoken_texts = [turn["content"] for turn in conversation.messages if turn["role"] == "user"]
+
+    rules = [rule for text in spoken_texts for rule in directives(text)]
+
+    assert len(rules) == len(conversation.wishes) == 3
+    assert all(wish in rule for wish, rule in zip(conversation.wishes, rules, strict=True))
+
+
+@pytest.mark.parametrize(
+    "answer", ["Nie, rośliny nudzą mojego tatę.", "不要，我爸爸没兴趣。", "ไม่เอาค่ะ"]
+)
+def test_a_mere_refusal_is_no_wish(answer):
+    assert not is_wish(answer)
 
 
 @pytest.mark.parametrize(("code", "reports"), spoken(1))
