@@ -4,10 +4,13 @@ They are the yardstick of facts, which must keep no less at the same tokens. Eac
 messages and returns the text that stands of each: "" where the message is gone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from compaction.reading.message import Count, ParsedMessage, Voice
+from compaction.value_tokens import TokenIndex, Tokens, named_values
 
 #: Tokens of a message's role and separators.
 FRAME_TOKENS: Final = 4
@@ -95,6 +98,49 @@ SIMPLE_WAYS: Final[Mapping[str, SimpleWay]] = {
     "crop equally": crop_equally,
     "users whole": crop_all_but_users,
 }
+
+
+class KeptValues(msgspec.Struct, frozen=True):
+    """Values of a conversation that its shorter form keeps, and that the best simple way would.
+
+    Attributes:
+        total: Distinct ids, amounts, dates, times and paths of the conversation.
+        kept: Of those, still named in what is sent.
+        way: The simple way that keeps most of them in as many tokens.
+        way_kept: Of the total, kept by that way.
+    """
+
+    total: int
+    kept: int
+    way: str
+    way_kept: int
+
+
+def compare_with_simple_ways(
+    messages: Sequence[ParsedMessage], sent: Sequence[ParsedMessage], count: Count
+) -> KeptValues:
+    """Count the values that what is sent keeps, and those that the best simple way would.
+
+    Args:
+        messages: The conversation, the system text left out.
+        sent: As it is sent, likewise.
+    """
+    texts = [full_text(message) for message in messages]
+    values = {value for text in texts for value in named_values(text)}
+    sent_texts = [full_text(message) for message in sent]
+    max_tokens = standing_tokens(sent_texts, count)
+    by_way = {
+        name: _named_among(values, way(messages, max_tokens, count))
+        for name, way in SIMPLE_WAYS.items()
+    }
+    best = max(by_way, key=lambda name: by_way[name])
+    return KeptValues(len(values), _named_among(values, sent_texts), best, by_way[best])
+
+
+def _named_among(values: Collection[Tokens], texts: Sequence[str]) -> int:
+    """The number of the values that the texts name."""
+    index = TokenIndex(texts)
+    return sum([value in index for value in values])
 
 
 def _newest_that_fit(texts: Sequence[str], max_tokens: int, count: Count) -> StandingTexts:

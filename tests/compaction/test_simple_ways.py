@@ -9,6 +9,8 @@ from compaction.reading.message_parser import parse_message
 from compaction.simple_ways import (
     MASK,
     SIMPLE_WAYS,
+    KeptValues,
+    compare_with_simple_ways,
     crop_all_but_users,
     crop_equally,
     head_and_tail,
@@ -110,3 +112,12 @@ def test_simple_way_keeps_all_that_fits(name):
     messages = chat("one two", "three", "four")
 
     assert SIMPLE_WAYS[name](messages, 100, count_words) == ("one two", "three", "four")
+
+
+def test_comparison_counts_values_of_what_is_sent_and_of_the_best_simple_way():
+    messages = chat("order AB-12 costs €40.50", "due 3 May 2026", "so what is next", "nothing")
+    sent = chat("AB-12 €40.50 due 3 May 2026 and no more", "nothing")
+
+    assert compare_with_simple_ways(messages, sent, count_words) == KeptValues(
+        total=3, kept=3, way="head and tail", way_kept=2
+    )

@@ -126,7 +126,7 @@ def _read(terminal: Terminal, file: Path) -> bytes:
 
 
 def _show(terminal: Terminal, result: "DryRunResult", came: int, model: str) -> None:
-    from proxy.cli.compaction.dry_run_report import summary_lines
+    from proxy.cli.compaction.dry_run_report import kept_line, summary_lines
 
     terminal.say(*summary_lines(result, came))
     if result.facts:
@@ -138,6 +138,7 @@ def _show(terminal: Terminal, result: "DryRunResult", came: int, model: str) -> 
         _show_messages(terminal, result, model)
     if result.compacted:
         terminal.say("", _lost_line(result.lost))
+        terminal.say(*kept_line(result))
 
 
 def _fact_lines(facts: "tuple[Fact, ...]") -> Iterator[str]:

@@ -19,7 +19,8 @@ from compaction.losses import redact_values
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
-from compaction.reading.message import CannotCompactError
+from compaction.reading.message import CannotCompactError, Voice
+from compaction.simple_ways import KeptValues, compare_with_simple_ways
 from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.services.compaction.counting import token_counter, tool_tokens
@@ -68,6 +69,8 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         calls: Number of calls made in it, the present one included; 0 where that is unknown.
         since_call: The call at which it was compacted last; None where nothing is compacted.
         faults: Defects of it, unmodified, that a provider would refuse.
+        kept_values: Values that it keeps, and that the best simple way would in as many tokens;
+            None where nothing is compacted.
     """
 
     messages: tuple[msgspec.Raw, ...]
@@ -90,6 +93,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     since_call: int | None
     faults: tuple[str, ...]
+    kept_values: KeptValues | None
 
 
 class TokenEstimate:
@@ -175,6 +179,7 @@ def dry_run(
         calls=len(points),
         since_call=again.last_compaction(result, points),
         faults=wrong,
+        kept_values=again.kept_values(result) if result.segments else None,
     )
 
 
@@ -208,6 +213,16 @@ class _Recompactor:
             context=self._context,
             names_lost=names_lost,
         )
+
+    def kept_values(self, compacted: CompactedChat) -> KeptValues:
+        """The values that the whole conversation keeps, and that the best simple way would."""
+        read = self._memory.parsed_messages.messages
+        count, scope = self._context.count, self._context.scope
+        came, sent = (
+            [m for m in read(raws, count, scope) if m.voice is not Voice.AUTHORITY]
+            for raws in (self._said.messages, compacted.messages)
+        )
+        return compare_with_simple_ways(came, sent, count)
 
     def points(self) -> Iterator[int]:
         """The number of messages at each call; none where it is unknown."""

@@ -9,6 +9,7 @@ from compaction.policy import CompactionMode
 from compaction.reading.redaction import redact_secrets
 from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, reason_text
 from proxy.cli.compaction.dry_run import DryRunResult
+from proxy.records.amounts import quantity
 
 #: Characters of a reason that has no code, and what is wrong of a conversation, that are shown.
 _MAX_REASON_CHARS: Final = 100
@@ -28,6 +29,17 @@ def summary_lines(result: DryRunResult, came: int) -> Iterator[str]:
     yield from _price_line(result)
     if result.target_missed is not None:
         yield _missed_target_line(result)
+
+
+def kept_line(result: DryRunResult) -> Iterator[str]:
+    """The values that are kept, beside the best of the simple ways; none for no comparison."""
+    values = result.kept_values
+    if values is not None:
+        yield (
+            f"Of {quantity(values.total, 'value')} of the whole conversation {values.kept:,} are"
+            f" kept; the best simple way in as many tokens ({values.way}) would keep"
+            f" {values.way_kept:,}."
+        )
 
 
 def single_line(text: str, max_chars: int) -> str:

@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
+from compaction.simple_ways import KeptValues
 from proxy.cli.compaction.dry_run import DryRunResult
-from proxy.cli.compaction.dry_run_report import single_line, summary_lines
+from proxy.cli.compaction.dry_run_report import kept_line, single_line, summary_lines
 
 
 def dry_run_result(**fields: Any) -> DryRunResult:
@@ -28,6 +29,7 @@ def dry_run_result(**fields: Any) -> DryRunResult:
         "calls": 60,
         "since_call": None,
         "faults": (),
+        "kept_values": None,
     }
     return DryRunResult(**values | fields)
 
@@ -152,3 +154,15 @@ def test_a_single_call_is_reported_in_the_singular() -> None:
 def test_a_text_is_shown_on_one_short_line_without_what_moves_a_cursor() -> None:
     assert single_line("a\x1b[0m\n  b", 20) == "a�[0m b"
     assert single_line("long " * 9, 10) == "long long…"
+
+
+def test_values_that_are_kept_stand_beside_those_of_the_best_simple_way() -> None:
+    values = KeptValues(total=1_240, kept=1_200, way="keep last", way_kept=480)
+
+    assert list(kept_line(dry_run_result(kept_values=values))) == [
+        (
+            "Of 1,240 values of the whole conversation 1,200 are kept;"
+            " the best simple way in as many tokens (keep last) would keep 480."
+        )
+    ]
+    assert list(kept_line(dry_run_result())) == []
