@@ -20,13 +20,13 @@ def test_each_path_is_one_line_with_what_was_done_to_it():
     )
     files = list(file_facts(part))
 
-    assert texts(files) == ["src/app.py read, edited, run", "/srv/log.txt run"]
+    assert texts(files) == ["src/app.py viewed, edited, run", "/srv/log.txt deleted"]
     assert files[0].turns == (1, 2)
 
 
 def test_commands_in_plain_text_are_read_too():
     assert texts(file_facts(read_contents(raw_call_and_result("shell", "cat a/b.c", "")))) == [
-        "a/b.c read"
+        "a/b.c viewed"
     ]
 
 
@@ -43,7 +43,7 @@ def test_modules_globs_and_expressions_of_sed_are_no_paths():
     command = "sed -i 's/a_b/c/' src/x.py && find . -name '*_test.py' && python -c 'import os.path'"
 
     assert texts(file_facts(read_contents(call_and_result("bash", "", command=command)))) == [
-        "src/x.py edited (unknown)"
+        "src/x.py edited"
     ]
 
 
@@ -56,10 +56,10 @@ def test_a_change_that_failed_does_not_read_as_one():
     )
 
     assert texts(file_facts(part)) == [
-        "src/a.py edited (error)",
+        "src/a.py not edited (error)",
         "src/b.py edited (unknown)",
         "src/c.py edited",
-        "src/d.py read",
+        "src/d.py not viewed (error)",
     ]
 
 
@@ -86,8 +86,8 @@ def test_an_instruction_to_sed_names_no_file_and_its_next_argument_does():
 
 def test_a_way_up_alone_is_no_path():
     assert texts(
-        file_facts(read_contents(raw_call_and_result("shell", "cd ../.. && ls ./ ../lib", "")))
-    ) == ["../lib read"]
+        file_facts(read_contents(raw_call_and_result("shell", "cd ../.. && ls ./ ../lib/a.c", "")))
+    ) == ["../lib/a.c searched"]
 
 
 def test_many_programs_of_sed_take_no_time():
@@ -112,3 +112,44 @@ def test_text_of_many_dots_and_slashes_takes_no_time():
     )
 
     assert time.process_time() - before < 1
+
+
+def test_a_file_that_an_editor_only_viewed_is_not_called_edited():
+    view = call_and_result("str_replace_editor", "1\tint x;", command="view", path="parser.c")
+
+    assert texts(file_facts(read_contents(view))) == ["parser.c viewed"]
+
+
+def test_a_trail_ends_with_the_last_state():
+    part = read_contents(
+        call_and_result("Read", "1→x", "a", file_path="a.py"),
+        call_and_result("Edit", "String to replace not found in file.", "b", file_path="a.py"),
+        call_and_result("Edit", "The file a.py has been updated.", "c", file_path="a.py"),
+        call_and_result("Edit", "The file a.py has been updated.", "d", file_path="a.py"),
+        call_and_result("Bash", "== 1 failed in 2s ==", "e", command="pytest a.py"),
+        call_and_result("Bash", "", "f", command="git checkout ."),
+    )
+
+    assert texts(file_facts(part)) == [
+        "a.py viewed, not edited (error), edited ×2, tested (failed), undone"
+    ]
+
+
+def test_a_change_within_a_command_that_failed_is_unknown():
+    command = "sed -i s/a/b/ a.py && python a.py"
+    part = read_contents(
+        call_and_result("bash", "Traceback (most recent call last):\nKeyError", command=command)
+    )
+
+    assert texts(file_facts(part)) == ["a.py edited (unknown), run"]
+
+
+def test_a_long_trail_keeps_its_beginning_and_its_end():
+    calls = [
+        call_and_result("bash", "ok", f"c{number}", command=("cat a.c", "rm a.c")[number % 2])
+        for number in range(30)
+    ]
+
+    assert texts(file_facts(read_contents(*calls))) == [
+        "a.c viewed, …, viewed, deleted, viewed, deleted, viewed, deleted"
+    ]

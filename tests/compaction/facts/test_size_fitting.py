@@ -195,7 +195,9 @@ def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
 def test_names_are_candidates_of_rereadable_results_and_not_of_records():
     part = read_contents(
         user("go"),
-        call_and_result("bash", "src/app.py\nsrc/lib.py\n20417\n" * 9, "a", command="ls -R src/"),
+        call_and_result(
+            "bash", "src/app.py\nsrc/lib.py\n20417\n" * 9, "a", command="cat src/app.py"
+        ),
         call_and_result("get_order", '{"id": "W-4711"}', "b"),
     )
 

@@ -1,0 +1,1 @@
+"""Commands and files of coding agents, read from calls and their results; pure."""
