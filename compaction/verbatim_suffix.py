@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from compaction.agents.file_operations import is_file_view
 from compaction.conversation_view import ConversationView
 from compaction.reading.message import Count, ParsedMessage, Voice
 from compaction.reading.message_parser import count_tokens_of
@@ -132,7 +133,10 @@ def extend_suffix(
             tokens += message.tokens
             continue
         if message.voice is Voice.RESULT:
-            raw = trim_result(message, calls, find)
+            called = conversation.calls_by_result.get(index)
+            raw = trim_result(
+                message, calls, find, is_exact=called is not None and is_file_view(called)
+            )
             _note_result(conversation, index, calls)
         elif message.voice is Voice.USER and tail.start > conversation.lead:
             names = _names_to_look_up(message, looked_up, find)

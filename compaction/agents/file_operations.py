@@ -182,6 +182,11 @@ def is_test_run(called: CalledTool) -> bool:
     return _TESTS(command[:_MAX_PATH_CHARS]) is not None
 
 
+def is_file_view(called: CalledTool) -> bool:
+    """True if a call shows a part of a file, which an edit may have to match to the letter."""
+    return any(one.effect is FileEffect.VIEWED for one in file_operations(called))
+
+
 def says_not_edited(result: str) -> bool:
     """True if a result's first line says that an edit was not made."""
     return _FAILED_EDIT(result[:_JUDGED_CHARS].strip().partition("\n")[0]) is not None

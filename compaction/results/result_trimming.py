@@ -25,6 +25,8 @@ def trim_result(
     message: ParsedMessage,
     calls_by_digest: Mapping[bytes, str],
     find: TextAnalyzer = analyze_uncached,
+    *,
+    is_exact: bool = False,
 ) -> bytes:
     """The message with its text shortened; ``message.raw`` where nothing is gained.
 
@@ -34,12 +36,14 @@ def trim_result(
             and the text must not.
         calls_by_digest: As in ``pointer_to_earlier``.
         find: Finds the facts in its text.
+        is_exact: True if every character may be needed, as of a file that is edited: only a
+            repeated text is shortened.
     """
     stays = message.voice is not Voice.RESULT or message.signed or not message.whole
     if stays:
         return message.raw
     try:
-        return _trim_content(message.raw, _Shortener(calls_by_digest, find))
+        return _trim_content(message.raw, _Shortener(calls_by_digest, find, is_exact))
     except _UNREADABLE:
         return message.raw
 
@@ -60,10 +64,11 @@ class _Shortener(msgspec.Struct, frozen=True):
 
     seen: Mapping[bytes, str]
     find: TextAnalyzer
+    is_exact: bool
 
     def shorten_parts(self, content: bytes) -> bytes:
         parts = [bytes(part) for part in _elements(content)]
-        alone = self if len(parts) == 1 else _Shortener({}, self.find)
+        alone = self if len(parts) == 1 else _Shortener({}, self.find, self.is_exact)
         short_parts = [alone.shorten_part(part) for part in parts]
         return content if short_parts == parts else b"[" + b",".join(short_parts) + b"]"
 
@@ -85,5 +90,6 @@ class _Shortener(msgspec.Struct, frozen=True):
         if raw[:1] != b'"':
             return raw
         text = _string(raw)
-        short_text = pointer_to_earlier(text, self.seen) or compress_result(text, self.find)
+        whole = text if self.is_exact else compress_result(text, self.find)
+        short_text = pointer_to_earlier(text, self.seen) or whole
         return raw if short_text == text else _encoded(short_text)

@@ -54,6 +54,22 @@ def test_a_shortened_result_counts_fewer_tokens():
     assert tail.tokens == view.tokens_between(0, 4) + tail.replaced[4].tokens
 
 
+def test_a_file_that_was_read_stays_to_the_letter_for_edits_to_match():
+    theme = "{\n" + "\n".join(f'\t"accent{n}": "cyan",' for n in range(40)) + '\n\t"last": ""\n}'
+    view = heard(
+        [
+            user("a"),
+            *tool_call_and_result("read", {"path": "dark.json"}, theme),
+            *tool_call_and_result("bash", {"command": "cat dark.json"}, f"{theme}\n"),
+            *tool_call_and_result("get_theme", {"name": "dark"}, theme),
+        ]
+    )
+
+    tail = extend_suffix(view, VerbatimSuffix(start=0, end=0), 7, estimate_tokens)
+
+    assert list(tail.replaced) == [6]
+
+
 def test_before_the_first_compaction_nothing_is_recalled():
     view = heard([user("Look at ORD-7788."), assistant("It is blue."), user("ORD-7788 again?")])
     compacted = VerbatimSuffix(start=2, end=2)

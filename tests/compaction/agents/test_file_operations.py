@@ -6,6 +6,7 @@ import pytest
 from compaction.agents.file_operations import (
     FileEffect,
     file_operations,
+    is_file_view,
     is_test_run,
     says_not_edited,
 )
@@ -130,6 +131,13 @@ def test_code_behind_the_first_line_is_no_report():
 def test_a_test_run_is_known_by_its_command(command):
     assert is_test_run(call("bash", command=command))
     assert not is_test_run(call("bash", command="cat tests/test_a.py"))
+
+
+def test_a_view_of_a_file_is_told_from_other_calls():
+    assert is_file_view(call("Read", file_path="a.json"))
+    assert is_file_view(call("bash", command="sed -n 1,9p a.json"))
+    assert not is_file_view(call("bash", command="ls a/b.json"))
+    assert not is_file_view(call("get_order", id="A-1"))
 
 
 def test_every_effect_has_its_own_word():
