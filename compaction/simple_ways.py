@@ -71,7 +71,7 @@ def mask_old_results(
 def crop_equally(messages: Sequence[ParsedMessage], max_tokens: int, count: Count) -> StandingTexts:
     """Every message cropped to the same length, the longest at which all fit."""
     texts = [full_text(message) for message in messages]
-    return _cropped(texts, frozenset(range(len(texts))), max_tokens, count)
+    return _crop_to_fit(texts, frozenset(range(len(texts))), max_tokens, count)
 
 
 def crop_all_but_users(
@@ -85,9 +85,9 @@ def crop_all_but_users(
     is_user = [message.voice is Voice.USER for message in messages]
     users = [text if spoken else "" for text, spoken in zip(texts, is_user, strict=True)]
     if standing_tokens(users, count) > max_tokens:
-        return _cropped(users, frozenset(range(len(users))), max_tokens, count)
+        return _crop_to_fit(users, frozenset(range(len(users))), max_tokens, count)
     others = frozenset(index for index, spoken in enumerate(is_user) if not spoken)
-    return _cropped(texts, others, max_tokens, count)
+    return _crop_to_fit(texts, others, max_tokens, count)
 
 
 #: All of them, by name.
@@ -171,21 +171,21 @@ def _without_orphans(messages: Sequence[ParsedMessage], texts: Sequence[str]) ->
     )
 
 
-def _cropped(
+def _crop_to_fit(
     texts: Sequence[str], croppable: frozenset[int], max_tokens: int, count: Count
 ) -> StandingTexts:
     """The texts with those that may be cropped at the greatest length at which all fit."""
     shortest, longest = 0, max((len(texts[index]) for index in croppable), default=0)
     while shortest < longest:
         length = (shortest + longest + 1) // 2
-        if standing_tokens(_cut(texts, croppable, length), count) <= max_tokens:
+        if standing_tokens(_crop_at(texts, croppable, length), count) <= max_tokens:
             shortest = length
         else:
             longest = length - 1
-    return _cut(texts, croppable, shortest)
+    return _crop_at(texts, croppable, shortest)
 
 
-def _cut(texts: Sequence[str], croppable: frozenset[int], length: int) -> StandingTexts:
+def _crop_at(texts: Sequence[str], croppable: frozenset[int], length: int) -> StandingTexts:
     """The texts, those that may be cropped at a length; at 0 they are gone."""
     return tuple(
         text

@@ -21,7 +21,7 @@ from typing import Final
 
 from tests.bench.compaction import chat_sets, marked_sets
 from tests.bench.compaction.cases import is_held_back, sample
-from tests.bench.compaction.measuring import FACTS, WAYS, CaseResult, measure
+from tests.bench.compaction.measuring import FACTS, WAYS, CaseMeasure, measure
 from tests.bench.compaction.rows import SIZES, rows
 
 #: Most dialogues of a row without ``--whole``.
@@ -51,10 +51,10 @@ class _Cell:
     name: str
     size: str
     goal: float
-    results: Sequence[CaseResult]
+    results: Sequence[CaseMeasure]
 
     @cached_property
-    def percent(self) -> Mapping[str, float]:
+    def percents(self) -> Mapping[str, float]:
         """Percent of the needs that each way keeps."""
         needs = [(result, need) for result in self.results for need in result.needed]
         return {
@@ -65,30 +65,30 @@ class _Cell:
     @property
     def best(self) -> str:
         """The simple way that keeps most."""
-        return max(WAYS[1:], key=lambda way: self.percent[way])
+        return max(WAYS[1:], key=lambda way: self.percents[way])
 
     @property
     def is_below(self) -> bool:
         """True if a simple way keeps more than facts."""
-        return self.percent[FACTS] < self.percent[self.best] - _TIE
+        return self.percents[FACTS] < self.percents[self.best] - _TIE
 
     @property
     def is_short(self) -> bool:
         """True if facts keep less than the goal."""
-        return self.percent[FACTS] < self.goal - _TIE
+        return self.percents[FACTS] < self.goal - _TIE
 
     def line(self, *, is_short: bool) -> str:
         """A line of the table, with all simple ways or the best alone."""
         needs = sum(len(result.needed) for result in self.results)
         before, after = (sum(getattr(r, key) for r in self.results) for key in ("before", "after"))
-        simple = [f"{self.percent[way]:.1f}" for way in WAYS[1:]]
+        simple = [f"{self.percents[way]:.1f}" for way in WAYS[1:]]
         cells = [
             self.name,
             self.size,
             str(needs),
             f"{100 * after / max(1, before):.1f}",
-            f"{self.percent[FACTS]:.1f}",
-            *([f"{self.percent[self.best]:.1f}, {self.best}"] if is_short else simple),
+            f"{self.percents[FACTS]:.1f}",
+            *([f"{self.percents[self.best]:.1f}, {self.best}"] if is_short else simple),
             f"{self.goal:g}" if self.goal else "",
             ", ".join(self._marks()),
         ]
@@ -96,7 +96,7 @@ class _Cell:
 
     def _marks(self) -> Iterator[str]:
         if self.is_below:
-            yield f"**{self.percent[FACTS] - self.percent[self.best]:+.1f}**"
+            yield f"**{self.percents[FACTS] - self.percents[self.best]:+.1f}**"
         if self.is_short:
             yield "short of goal"
         missed = [result for result in self.results if result.is_missed]
@@ -105,7 +105,7 @@ class _Cell:
             yield f"{len(missed)} of {len(self.results)} over target, {unavoidable} had to be"
 
 
-def results(task: _Task) -> list[CaseResult]:
+def results(task: _Task) -> list[CaseMeasure]:
     """The results of a task's cases."""
     row = rows(task.more)[task.row]
     cases = [
@@ -132,10 +132,10 @@ def main() -> None:
     columns = ["best simple way"] if options.best else list(WAYS[1:])
     print(f"| measure | size | n | tokens % | {' | '.join([FACTS, *columns])} | goal | |")
     print(f"|---|--:|--:|--:|--:|{'--:|' * len(columns)}--:|---|")
-    for cell in _measured(options):
+    for cell in _cells(options):
         print(cell.line(is_short=options.best), flush=True)
         cells.append(cell)
-        for text in list(_missing(cell.results))[: options.missing]:
+        for text in list(_missing_needs(cell.results))[: options.missing]:
             print(f"    {text}")
     below, short = (sum(cell.is_below for cell in cells), sum(cell.is_short for cell in cells))
     print(f"\n{len(cells)} cells: {below} below a simple way, {short} short of their goal.")
@@ -145,7 +145,7 @@ def main() -> None:
         print(", ".join(f"{name} {number}" for name, number in known.items()))
 
 
-def _measured(options: argparse.Namespace) -> Iterator[_Cell]:
+def _cells(options: argparse.Namespace) -> Iterator[_Cell]:
     """The cells of the rows that are chosen, measured by some processes at a time."""
     table = rows(options.more)
     tasks = [
@@ -170,7 +170,7 @@ def _measured(options: argparse.Namespace) -> Iterator[_Cell]:
             yield _Cell(name, size, table[name].goals[size], measured)
 
 
-def _missing(them: Sequence[CaseResult]) -> Iterator[str]:
+def _missing_needs(them: Sequence[CaseMeasure]) -> Iterator[str]:
     """The needs that facts miss; those that a simple way keeps come first."""
     missing = [
         (way, result.name, need)

@@ -12,7 +12,7 @@ from tests.bench.compaction.cases import (
     Need,
     at_risk,
     call_places,
-    joined,
+    joined_text,
     later_values,
     old_part,
     pairs,
@@ -71,7 +71,7 @@ def code_lines() -> Iterator[ChatCase]:
     """Lines that the next ten edits of pi's session must match, of those that stood before."""
     for session in dialogues("pi-mono"):
         for now in _places_at(session, _CODE_TOKENS):
-            text = joined(session.messages[:now])
+            text = joined_text(session.messages[:now])
             lines = dict.fromkeys(_edited_lines(session.messages[now:]))
             needed = [(line,) for line in lines if stands(text, line)]
             yield ChatCase(

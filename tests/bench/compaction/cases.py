@@ -99,7 +99,7 @@ def old_part(messages: Sequence[Message], now: int) -> tuple[int, int]:
     return turns[0], turns[-KEEP_TURNS]
 
 
-def joined(messages: Iterable[Message]) -> str:
+def joined_text(messages: Iterable[Message]) -> str:
     """The plain text of some messages."""
     return "\n".join(plain(words(message)) for message in messages)
 
@@ -113,10 +113,10 @@ def at_risk(
         by_assistant: True for those that no user named, either.
     """
     start, end = old_part(messages, now)
-    old = joined(messages[start:end])
-    rest = joined([*messages[:start], *messages[end:now]])
+    old = joined_text(messages[start:end])
+    rest = joined_text([*messages[:start], *messages[end:now]])
     users = (message for message in messages[start:end] if message["role"] == "user")
-    spoken = joined(users) if by_assistant else ""
+    spoken = joined_text(users) if by_assistant else ""
     return [
         value
         for value in dict.fromkeys(map(plain, values))

@@ -21,7 +21,7 @@ from tests.bench.compaction.cases import (
     at_risk,
     call_places,
     is_held_back,
-    joined,
+    joined_text,
     plain,
     stands,
 )
@@ -56,7 +56,7 @@ class AnnotatedChat:
 @cache
 def multiwoz() -> Sequence[AnnotatedChat]:
     """MultiWOZ's validation dialogues."""
-    dialogues = _unzipped(MULTIWOZ)
+    dialogues = _read_zip(MULTIWOZ)
     return [
         _chat(
             f"multiwoz {name}",
@@ -83,7 +83,7 @@ def crosswoz(path: Path) -> Sequence[AnnotatedChat]:
                 for message in dialogue["messages"]
             ),
         )
-        for name, dialogue in _unzipped(path).items()
+        for name, dialogue in _read_zip(path).items()
     ]
 
 
@@ -94,7 +94,7 @@ def sgd() -> Sequence[AnnotatedChat]:
         _chat(
             f"sgd {dialogue['dialogue_id']}",
             ((turn["utterance"], _values(turn)) for turn in dialogue["turns"]),
-            _accepted(dialogue["turns"]),
+            _accepted_values(dialogue["turns"]),
         )
         for file in sorted(SGD.glob("dialogues_*.json"))
         for dialogue in orjson.loads(file.read_bytes())
@@ -113,7 +113,7 @@ def named_again(chats: Sequence[AnnotatedChat]) -> Iterator[ChatCase]:
     """Cases of what only the assistant said, and anybody names later."""
     for chat in chats:
         for now in call_places(chat.messages):
-            later = joined(chat.messages[now:])
+            later = joined_text(chat.messages[now:])
             values = [v for place, told in chat.told.items() if place < now for v in told]
             needed = [value for value in _risky(chat, now, values) if stands(later, value)]
             yield from _case(chat, now, needed)
@@ -124,7 +124,7 @@ def named_before(chats: Sequence[AnnotatedChat]) -> Iterator[ChatCase]:
     for chat in chats:
         now = call_places(chat.messages)[-1]
         values = {
-            value: joined(chat.messages[place + 1 :])
+            value: joined_text(chat.messages[place + 1 :])
             for place, told in reversed(list(chat.told.items()))
             for value in told
             if place < now
@@ -188,7 +188,7 @@ def _values(turn: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _accepted(turns: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
+def _accepted_values(turns: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
     """The values of what was offered or asked to confirm, where the user's answer accepts it."""
     accepted = {}
     for index, (turn, answer) in enumerate(pairwise(turns)):
@@ -205,7 +205,7 @@ def _accepted(turns: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
     return accepted
 
 
-def _unzipped(path: Path) -> Mapping[str, Any]:
+def _read_zip(path: Path) -> Mapping[str, Any]:
     with ZipFile(BytesIO(path.read_bytes())) as archive:
         decoded: Mapping[str, Any] = orjson.loads(archive.read(archive.namelist()[0]))
     return decoded

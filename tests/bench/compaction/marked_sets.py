@@ -14,14 +14,14 @@ from tests.bench.compaction.measuring import tokenizer
 from tests.fakes.marked_conversations import MarkedConversation, MarkedValue, twins, work
 
 
-def told(languages: Sequence[str]) -> Iterator[ChatCase]:
+def assistant_values(languages: Sequence[str]) -> Iterator[ChatCase]:
     """Values that only the assistant said, in these languages."""
     for language in languages:
         talk = twins()[language]
         yield from _case(talk, [value for value in talk.values if not value.is_accepted])
 
 
-def accepted() -> Iterator[ChatCase]:
+def accepted_proposals() -> Iterator[ChatCase]:
     """Proposals that the user accepted, in all languages."""
     for talk in twins().values():
         yield from _case(talk, [value for value in talk.values if value.is_accepted])

@@ -23,7 +23,7 @@ _AUTHORITY: Final = frozenset({"system", "developer"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaseResult:
+class CaseMeasure:
     """The needs of a case that each way keeps.
 
     Attributes:
@@ -52,7 +52,7 @@ def tokenizer() -> Callable[[str], int]:
     return lru_cache(maxsize=65_536)(Tokenizer("o200k_base").count)
 
 
-def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseResult:
+def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseMeasure:
     """The needs that each way keeps.
 
     Args:
@@ -65,7 +65,7 @@ def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseResult:
     lead = sum(message["role"] in _AUTHORITY for message in case.messages)
     head, rest = (sum(m.tokens for m in part) for part in (parsed[:lead], parsed[lead:]))
     target = target or (head + round(share * rest) if share else 0)
-    sent, tokens, segments = _compacted(raws, target)
+    sent, tokens, segments = _compact_case(raws, target)
     lines = [
         line
         for message in sent
@@ -73,11 +73,11 @@ def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseResult:
         for line in (text.split("\n") if text in segments else [text])
     ]
     after = standing_tokens([words(message) for message in sent[lead:]], count)
-    kept = {FACTS: _kept(case.needed, lines)}
+    kept = {FACTS: _needs_among(case.needed, lines)}
     conversation = parsed[lead:]
     for name, way in SIMPLE_WAYS.items():
-        kept[name] = _kept(case.needed, way(conversation, after, count))
-    return CaseResult(
+        kept[name] = _needs_among(case.needed, way(conversation, after, count))
+    return CaseMeasure(
         name=case.name,
         before=_tokens(conversation),
         after=after,
@@ -88,7 +88,7 @@ def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseResult:
     )
 
 
-def _compacted(raws: list[bytes], target: int) -> tuple[list[Message], int, frozenset[str]]:
+def _compact_case(raws: list[bytes], target: int) -> tuple[list[Message], int, frozenset[str]]:
     """The messages that facts send, their tokens as they count, and the texts that are facts."""
     policy = CompactionPolicy(force=True, once=True, target=target)
     context = ConversationContext(count=tokenizer())
@@ -110,7 +110,7 @@ def _tokens(messages: Sequence[ParsedMessage]) -> int:
     return sum(count(full_text(message)) + FRAME_TOKENS for message in messages)
 
 
-def _kept(needed: Sequence[Need], lines: Sequence[str]) -> frozenset[Need]:
+def _needs_among(needed: Sequence[Need], lines: Sequence[str]) -> frozenset[Need]:
     """The values that stand anywhere, and the pairs of which one line holds both."""
     texts = [plain(line) for line in lines if line]
     text = "\n".join(texts)

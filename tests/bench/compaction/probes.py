@@ -37,7 +37,7 @@ from compaction.policy import CompactionPolicy, RelativePrices
 from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.turns import split_units
-from tests.bench.compaction.cases import joined, later_values, plain, stands
+from tests.bench.compaction.cases import joined_text, later_values, plain, stands
 from tests.bench.compaction.dialogues import SETS, dialogues, dialogues_in_chains
 from tests.bench.compaction.measuring import tokenizer
 from tests.fakes.dialogue import Dialogue, Message, words
@@ -209,7 +209,7 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
     if len(inner) < times:
         return 0, 0, 0
     marks = [first, *(inner[(at + 1) * len(inner) // times - 1] for at in range(times))]
-    old = joined(dialogue.messages[first : marks[-1]])
+    old = joined_text(dialogue.messages[first : marks[-1]])
     needed = [
         value for value in map(plain, later_values(dialogue, marks[-1])) if stands(old, value)
     ]

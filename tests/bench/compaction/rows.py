@@ -59,10 +59,10 @@ def _named_before(read: ChatReader, path: Path) -> Row:
     )
 
 
-def _told(*languages: str) -> Row:
+def _twin_row(*languages: str) -> Row:
     """Values that only the assistant said, in twin conversations."""
     return Row(
-        cases=partial(marked_sets.told, languages),
+        cases=partial(marked_sets.assistant_values, languages),
         path=TWINS,
         goals={NO_TARGET: 97, "50 %": 90, "25 %": 0},
     )
@@ -75,10 +75,10 @@ def rows(more: Path) -> Mapping[str, Row]:
     Args:
         more: Folder of further sets, laid out as the recorded ones.
     """
-    return {**_agents(), **_chats(more), **_written()}
+    return {**_agent_rows(), **_chat_rows(more), **_written_rows()}
 
 
-def _agents() -> Mapping[str, Row]:
+def _agent_rows() -> Mapping[str, Row]:
     """Recorded agents and long chats."""
     return {
         "τ-bench: values of later calls": Row(
@@ -103,7 +103,7 @@ def _agents() -> Mapping[str, Row]:
     }
 
 
-def _chats(more: Path) -> Mapping[str, Row]:
+def _chat_rows(more: Path) -> Mapping[str, Row]:
     """Recorded chats."""
     chinese_path = more / chat_sets.CROSSWOZ
     chinese = partial(chat_sets.crosswoz, chinese_path)
@@ -129,15 +129,15 @@ def _chats(more: Path) -> Mapping[str, Row]:
     }
 
 
-def _written() -> Mapping[str, Row]:
+def _written_rows() -> Mapping[str, Row]:
     """Conversations that were written for the bench."""
     others = [language for language in twins() if language not in {"en", "zh"}]
     return {
-        "Twins, English: said by the assistant": _told("en"),
-        "Twins, Chinese: said by the assistant": _told("zh"),
-        "Twins, 17 others: said by the assistant": _told(*others),
+        "Twins, English: said by the assistant": _twin_row("en"),
+        "Twins, Chinese: said by the assistant": _twin_row("zh"),
+        "Twins, 17 others: said by the assistant": _twin_row(*others),
         "Twins, all: proposals accepted": Row(
-            cases=marked_sets.accepted,
+            cases=marked_sets.accepted_proposals,
             path=TWINS,
             goals={NO_TARGET: 98, "50 %": 95, "25 %": 0},
         ),
