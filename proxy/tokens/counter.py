@@ -15,8 +15,8 @@ import orjson
 
 from compaction.reading.message import Count
 from compaction.reading.message_tokens import MESSAGE_TOKENS
+from compaction.reading.vocabulary import Tokenizer, Vocabulary, vocabulary
 from proxy.tokens.declared import declaration
-from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
 from proxy.tokens.weight import PRIMING, part_tokens
 
 #: Tokens around a list of tools, less those that a system message saves beside it. Fitted likewise.

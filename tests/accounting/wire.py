@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from proxy.tokens.vocabulary import Tokenizer
+from compaction.reading.vocabulary import Tokenizer
 
 Body = Mapping[str, Any]
 Tokens = tuple[int, ...]

@@ -34,9 +34,9 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
 from compaction.reading.message import CannotCompactError
+from compaction.reading.vocabulary import Tokenizer
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.regimes import build_cache
-from proxy.tokens.vocabulary import Tokenizer
 from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.compaction_policies import (

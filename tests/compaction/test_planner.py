@@ -177,7 +177,7 @@ def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
 
 
 def test_no_compaction_where_the_suffix_grows_by_as_much():
-    near = CompactionPolicy(once=True, window=7_000)
+    near = CompactionPolicy(once=True, window=8_400)
     other, again = read_again("b.py", near), read_again("a.py", near)
 
     assert other.decision.reason is CompactionReason.WINDOW

@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
+from compaction.reading.vocabulary import is_published
 from proxy.calls.metering.metering import Meter
 from proxy.calls.metering.settlement import estimate_from_length
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.ratios import TokenRatios
-from proxy.tokens.vocabulary import is_published
 from proxy.tokens.wholeness import is_plain, is_whole
 from slo.budgets.output_length_model import OutputLengthModel
 from slo.budgets.reservation_sizing import OutputBounds

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from compaction.reading.vocabulary import Tokenizer
 from proxy.caches.port import CachedPrompt, Role, TokenBlock, Ttl
-from proxy.tokens.vocabulary import Tokenizer
 
 _START, END, BODY = 200006, 200007, 200008
 _OPAQUE = 2**24  # ids from here on stand for what has no text; no vocabulary reaches them

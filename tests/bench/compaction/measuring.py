@@ -12,8 +12,8 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.reading.message import CannotCompactError, ParsedMessage, Voice
 from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.vocabulary import Tokenizer
 from compaction.simple_ways import FRAME_TOKENS, SIMPLE_WAYS, full_text, standing_tokens
-from proxy.tokens.vocabulary import Tokenizer
 from tests.bench.compaction.cases import KEEP_TURNS, ChatCase, Need, plain, stands
 from tests.fakes.dialogue import Message, words
 

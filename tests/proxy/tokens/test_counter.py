@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.reading.vocabulary import Tokenizer
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.declared import declaration
-from proxy.tokens.vocabulary import Tokenizer
 
 _CASSETTES = Path(__file__).resolve().parents[3] / "../shared/data/A/crewAIInc+crewAI"
 

@@ -1,4 +1,5 @@
 from compaction.reading.token_estimate import estimate_tokens
+from compaction.reading.vocabulary import Tokenizer
 from proxy.services.compaction.counting import conversation_scope, token_counter, tool_tokens
 
 WORDS = "Where is my parcel? It has number 1777. " * 20
@@ -16,6 +17,14 @@ def test_newer_claudes_count_more_and_share_one_function():
     assert newer is token_counter("us.anthropic.claude-haiku-5-5-v1:0")
     assert newer(WORDS) == round(1.3 * estimate_tokens(WORDS))
     assert newer("") == 0
+
+
+def test_older_models_of_openai_count_by_their_own_vocabulary():
+    older = token_counter("gpt-4-turbo")
+
+    assert older is token_counter("gpt-3.5-turbo")
+    assert older("请一直用中文回复我。") == Tokenizer("cl100k_base").count("请一直用中文回复我。")
+    assert conversation_scope("team_1", "gpt-4-turbo") != b"team_1"
 
 
 def test_a_conversation_that_is_counted_otherwise_is_another_one():

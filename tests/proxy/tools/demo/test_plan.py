@@ -13,7 +13,7 @@ from openai.types.chat import (
 )
 from pydantic import TypeAdapter
 
-from proxy.tokens.vocabulary import Tokenizer
+from compaction.reading.vocabulary import Tokenizer
 from proxy.tools.demo.conversation import Message
 from proxy.tools.demo.plan import PlannedCall, calls
 

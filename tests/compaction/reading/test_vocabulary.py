@@ -9,7 +9,7 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tokens.vocabulary import (
+from compaction.reading.vocabulary import (
     _SLICE_CHARS,
     Tokenizer,
     Vocabulary,

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator
 from importlib import machinery, util
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Vocabulary = Literal["o200k_base", "cl100k_base"]
+#: Counts for models whose vocabulary is not published, too.
+NEWEST: Final[Vocabulary] = "o200k_base"
 
 #: Models of the older vocabulary; everything else, known or not, counts with the newer one.
 #: Source: tiktoken 0.14.0, ``tiktoken/model.py``.
@@ -32,7 +34,7 @@ _CUT = re.compile(r"(?<=\S) ")
 
 def vocabulary(model: str) -> Vocabulary:
     """The vocabulary a model counts with; a provider's prefix such as ``openai/`` is skipped."""
-    return "cl100k_base" if _OLDER.match(model.rpartition("/")[2]) else "o200k_base"
+    return "cl100k_base" if _OLDER.match(model.rpartition("/")[2]) else NEWEST
 
 
 def is_published(model: str) -> bool:
