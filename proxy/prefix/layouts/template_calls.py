@@ -114,12 +114,14 @@ def _part_by_end(group: Sequence[ConversationSample]) -> tuple[list[int], list[C
 def _length_error(ended: Sequence[int], running: Sequence[ConversationSample]) -> float:
     """The share by which the average may be off.
 
-    Infinite where few conversations ended, or most further calls are of those that did not.
+    Infinite where few conversations ended, or most further calls are of those that did not. A few
+    lengths tell their spread badly, so it is as wide as Student's distribution.
     """
-    open_calls = sum(sample.later_calls for sample in running)
-    if len(ended) < _MIN_ENDED or 2 * sum(ended) < open_calls:
+    open_calls, count = sum(sample.later_calls for sample in running), len(ended)
+    if count < _MIN_ENDED or 2 * sum(ended) < open_calls:
         return inf
-    return 2 * stdev(ended) * sqrt(len(ended)) / sum(ended) if sum(ended) else 0.0
+    errors = 2 * sqrt((count - 1) / (count - 3))
+    return errors * stdev(ended) * sqrt(count) / sum(ended) if sum(ended) else 0.0
 
 
 def _calls_to_come(

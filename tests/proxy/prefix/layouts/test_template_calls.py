@@ -89,7 +89,18 @@ def test_calls_are_early_while_lengths_differ_too_much_for_their_average():
 
     assert not calls_of(alike).is_early
     assert calls_of(unlike).is_early
-    assert calls_of(unlike).length_error == pytest.approx(0.49, abs=0.01)
+    assert calls_of(unlike).length_error == pytest.approx(0.58, abs=0.01)
+
+
+def test_six_lengths_tell_their_average_worse_than_many_of_the_same_spread_do():
+    lengths = (19, 20, 21, 24, 26, 28)
+    few, many = (
+        [conversation(number, lengths[number % 6], ended_ago=600) for number in range(count)]
+        for count in (6, 24)
+    )
+
+    assert calls_of([*few, conversation(30, 1)]).is_early
+    assert not calls_of([*many, conversation(30, 1)]).is_early
 
 
 def test_without_firsts_all_calls_go_on():
