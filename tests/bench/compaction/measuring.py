@@ -46,6 +46,25 @@ class CaseMeasure:
     is_too_small: bool
 
 
+@dataclass(frozen=True)
+class CompactedCase:
+    """A case as facts send it.
+
+    Attributes:
+        parsed: Its messages as they came.
+        messages: Its messages as they are sent.
+        tokens: Of the whole prompt, as compaction counts them.
+        target: Tokens that it was to come down to; 0 for no target.
+        segments: The texts that are facts.
+    """
+
+    parsed: Sequence[ParsedMessage]
+    messages: Sequence[Message]
+    tokens: int
+    target: int
+    segments: frozenset[str]
+
+
 @lru_cache(maxsize=1)
 def tokenizer() -> Callable[[str], int]:
     """Counts o200k tokens, each text once."""
@@ -60,21 +79,18 @@ def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseMeasure:
         target: Tokens of the whole prompt to come down to, instead; 0 for no target.
     """
     count = tokenizer()
-    raws = [orjson.dumps(message) for message in case.messages]
-    parsed = ParsedMessageCache().messages(raws, count)
+    chat = compact_case(case, share, target)
     lead = sum(message["role"] in _AUTHORITY for message in case.messages)
-    head, rest = (sum(m.tokens for m in part) for part in (parsed[:lead], parsed[lead:]))
-    target = target or (head + round(share * rest) if share else 0)
-    sent, tokens, segments = _compact_case(raws, target)
+    conversation = chat.parsed[lead:]
+    head = sum(message.tokens for message in chat.parsed[:lead])
     lines = [
         line
-        for message in sent
+        for message in chat.messages
         for text in [words(message)]
-        for line in (text.split("\n") if text in segments else [text])
+        for line in (text.split("\n") if text in chat.segments else [text])
     ]
-    after = standing_tokens([words(message) for message in sent[lead:]], count)
+    after = standing_tokens([words(message) for message in chat.messages[lead:]], count)
     kept = {FACTS: _needs_among(case.needed, lines)}
-    conversation = parsed[lead:]
     for name, way in SIMPLE_WAYS.items():
         kept[name] = _needs_among(case.needed, way(conversation, after, count))
     return CaseMeasure(
@@ -83,21 +99,29 @@ def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseMeasure:
         after=after,
         needed=case.needed,
         kept=kept,
-        is_missed=0 < target < tokens,
-        is_too_small=target < head + _last_users_tokens(parsed),
+        is_missed=0 < chat.target < chat.tokens,
+        is_too_small=chat.target < head + _last_users_tokens(conversation),
     )
 
 
-def _compact_case(raws: list[bytes], target: int) -> tuple[list[Message], int, frozenset[str]]:
-    """The messages that facts send, their tokens as they count, and the texts that are facts."""
+def compact_case(case: ChatCase, share: float = 0.0, target: int = 0) -> CompactedCase:
+    """The conversation of a case as facts send it; arguments as of ``measure``."""
+    count = tokenizer()
+    raws = [orjson.dumps(message) for message in case.messages]
+    parsed = ParsedMessageCache().messages(raws, count)
+    if share:
+        head = sum(m.tokens for m in parsed if m.voice is Voice.AUTHORITY)
+        target = head + round(share * (sum(m.tokens for m in parsed) - head))
     policy = CompactionPolicy(force=True, once=True, target=target)
-    context = ConversationContext(count=tokenizer())
     try:
-        made = compact(raws, policy, memory=CompactionMemory(), context=context)
+        made = compact(
+            raws, policy, memory=CompactionMemory(), context=ConversationContext(count=count)
+        )
     except CannotCompactError:
-        return [orjson.loads(raw) for raw in raws], 0, frozenset()
+        return CompactedCase(parsed, case.messages, 0, target, frozenset())
+    sent = [orjson.loads(raw) for raw in made.messages]
     texts = frozenset(segment.text for segment in made.segments)
-    return [orjson.loads(raw) for raw in made.messages], made.tokens_after, texts
+    return CompactedCase(parsed, sent, made.tokens_after, target, texts)
 
 
 def _last_users_tokens(messages: Sequence[ParsedMessage]) -> int:

@@ -32,6 +32,13 @@ def windows() -> Iterator[ChatCase]:
         yield ChatCase(name=dialogue.name, messages=dialogue.messages[:now], needed=needed)
 
 
+def desk_windows() -> Iterator[ChatCase]:
+    """The desks alone, whatever is needed of them."""
+    for dialogue in _desk():
+        now = dialogue.turns[:_TURNS][-1] + 1
+        yield ChatCase(name=dialogue.name, messages=dialogue.messages[:now], needed=())
+
+
 def _desk() -> Iterator[Dialogue]:
     """Customers one after the other, beginning with each of those recorded."""
     recorded = dialogues("tau")
