@@ -1,14 +1,14 @@
 """Orders a call's prompt by its slots and writes its cache marks, from the caller's own bytes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import Final
 
 import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.caller_marks import free_splits, marks_left, without_spare_mark
-from proxy.prefix.breakpoints.placement import PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, requested_lifetime
 from proxy.prefix.layouts.agent_shapes import (
@@ -28,10 +28,9 @@ from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.sent_call import MAX_MODEL_BYTES, SentCall, TextLines
 from proxy.prefix.prompts.fingerprints import name_digest, without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
-from proxy.prefix.prompts.marks import add_marks, caller_marks, can_take_mark, route_marks
+from proxy.prefix.prompts.marks import add_marks, caller_marks, route_marks
 from proxy.prefix.prompts.objects import Unplannable, is_plain_text, may_hold_tags, replace_parts
 from proxy.prefix.prompts.prompt import (
-    ASSISTANT,
     BYTES_PER_TOKEN,
     Prompt,
     PromptBlock,
@@ -253,27 +252,6 @@ def _freeze_instructions(prompt: Prompt) -> Prompt:
     return prompt if still is first else msgspec.structs.replace(prompt, messages=(still, *rest))
 
 
-def _prompt_end(
-    arrangement: ArrangedPrompt, target: PlanningTarget, policy: BreakpointPolicy
-) -> PromptEnd:
-    """The end of the prompt; an answer that is to be gone on with may carry a mark.
-
-    So may one that stands before the last blocks that later calls do not repeat.
-    """
-    prompt = arrangement.prompt
-    if not policy.history:
-        return PromptEnd(prompt.tail)
-    beyond = prompt.tail + policy.back
-    last = len(prompt.messages) - beyond - 1
-    before = [block for block in arrangement.blocks[-2 - beyond :] if last - 1 <= block.message]
-    ending = [block for block in reversed(before) if 0 <= block.message <= last]
-    spoken = takewhile(
-        lambda block: block.role == ASSISTANT and can_take_mark(prompt, block, target.regime),
-        ending,
-    )
-    return PromptEnd(prompt.tail, spoken=sum(1 for _ in spoken))
-
-
 def mark_prompt(
     draft: Draft,
     target: PlanningTarget,
@@ -299,8 +277,7 @@ def mark_prompt(
             prompt, arrangement.blocks, theirs, target.regime, lifetime
         )
     left = marks_left(prompt, theirs, target.regime)
-    end = _prompt_end(arrangement, target, policy)
-    standing = place_marks(policy, arrangement.blocks, ends, left, theirs, end)
+    standing = place_marks(policy, arrangement.blocks, ends, left, theirs, arrangement.prompt.tail)
     marks = standing.marks
     if not policy.explicit and not draft.turns:
         marks = {**marks, **free_splits(arrangement.blocks, left, {**theirs, **marks})}

@@ -43,22 +43,6 @@ class MarkPlacement(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class PromptEnd(msgspec.Struct, frozen=True):
-    """The end of a prompt.
-
-    Attributes:
-        tail: Number of messages that vary per call; nothing there is marked.
-        spoken: Number of the assistant's messages that take a mark, among the two before them and
-            before those that the policy leaves out.
-    """
-
-    tail: int = 0
-    spoken: int = 0
-
-
-_PLAIN: Final = PromptEnd()
-
-
 class _RequestedMark(msgspec.Struct, frozen=True):
     """A mark that the policy asks for; it ends ``what`` at a block, -1 where it has no place."""
 
@@ -73,18 +57,19 @@ def place_marks(
     ends: Sequence[int],
     regime: Regime,
     caller_marks: Mapping[int, str],
-    end: PromptEnd = _PLAIN,
+    tail: int = 0,
 ) -> MarkPlacement:
     """The marks this call adds to the caller's own, and why others do not stand.
 
-    ``ends`` are the tokens up to the end of each block, or as near as is known.
+    ``ends`` are the tokens up to the end of each block, or as near as is known. ``tail`` is the
+    number of messages at the end that vary per call; nothing there is marked.
     """
     room = free_marks(regime, caller_marks, explicit=policy.explicit)
     marks: dict[int, str] = {}
     notes = []
-    requests = _requested_marks(policy, blocks, regime, end)
+    requests = _requested_marks(policy, blocks, regime, tail)
     if policy.first:
-        upto = _blocks_before_tail(blocks, end.tail) - policy.back
+        upto = _blocks_before_tail(blocks, tail) - policy.back
         start = _first_cacheable_block(blocks[: max(0, upto)], ends, regime)
         requests.append(_RequestedMark("the start", start, policy.first))
     for requested in requests:
@@ -128,26 +113,20 @@ def _free_mark(
 
 
 def _requested_marks(
-    policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, ends: PromptEnd
+    policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, tail: int
 ) -> list[_RequestedMark]:
     """The marks that the policy asks for, the most useful first."""
-    end = _blocks_before_tail(blocks, ends.tail)
+    end = _blocks_before_tail(blocks, tail)
     upto = max(0, end - policy.back)
-    last = (
-        upto - 1 if ends.spoken else _last_markable_block(blocks, upto, PromptSlot.VARIABLE, regime)
-    )
+    last = _last_markable_block(blocks, upto, PromptSlot.VARIABLE, regime)
     requests = []
     if policy.history:
         requests.append(_RequestedMark("the conversation", last, policy.history))
-        if ends.spoken > 1 and not policy.back:
-            # Messages of one speaker are sent as one: its end is another's middle.
-            requests.append(_RequestedMark("the message before", last - 1, policy.history))
-        else:
-            before = _previous_marks(policy, blocks, regime, end, spoken=bool(ends.spoken))
-            requests += [
-                _RequestedMark("the previous call", block, policy.history)
-                for block in _unreachable_blocks(before, last, blocks, regime)
-            ]
+        before = _previous_marks(policy, blocks, regime, end)
+        requests += [
+            _RequestedMark("the previous call", block, policy.history)
+            for block in _unreachable_blocks(before, last, blocks, regime)
+        ]
     heads = count_leading_blocks(blocks)
     for slot, ttl in ((PromptSlot.STABLE, policy.stable), (PromptSlot.SEMI_STABLE, policy.semi)):
         if ttl:
@@ -180,12 +159,7 @@ def _previous_call_blocks(blocks: Sequence[PromptBlock], end: int) -> int:
 
 
 def _previous_marks(
-    policy: BreakpointPolicy,
-    blocks: Sequence[PromptBlock],
-    regime: Regime,
-    end: int,
-    *,
-    spoken: bool,
+    policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, end: int
 ) -> list[int]:
     """The blocks on which the previous call may have marked its conversation, the latest first.
 
@@ -198,8 +172,6 @@ def _previous_marks(
         _last_markable_block(blocks, stop, PromptSlot.VARIABLE, regime)
         for stop in (previous, repeated)
     ]
-    if policy.back and spoken and repeated and blocks[repeated - 1].role == ASSISTANT:
-        last_blocks[1] = repeated - 1
     return [block for block in dict.fromkeys(last_blocks) if block >= 0]
 
 
@@ -251,10 +223,7 @@ def _first_cacheable_block(
 
 
 def _can_take_mark(block: PromptBlock, regime: Regime) -> bool:
-    """True if a mark can stand here; what the assistant said is marked at the very end only.
-
-    Its message may end in thinking or hold nothing but calls, which not every cache can mark.
-    """
+    """True if a mark can stand here; an answer may hold nothing that every cache can mark."""
     if regime.name == _OPENAI and not openai_breakpoint.takes_mark(block.role):
         return False
     if block.role == ASSISTANT:

@@ -109,21 +109,6 @@ def may_mark(raw: bytes) -> bool:
     return raw.find(b"cache_control") >= 0 or raw.find(b"prompt_cache_breakpoint") >= 0
 
 
-def can_take_mark(prompt: Prompt, block: PromptBlock, regime: Regime) -> bool:
-    """True if a mark can be written at the end of this block and is not there already.
-
-    Raises:
-        Unplannable: If the message cannot be read.
-    """
-    form = _FORMS.get(regime.name)
-    if block.message < 0 or form is None or not regime.takes_marks:
-        return bool(add_marks(prompt, [(block, "")], regime) != prompt)
-    if block.role == ASSISTANT and not form.everywhere:
-        return False
-    message = prompt.messages[block.message]
-    return _with_mark_after(message, block.part, form, form.mark("")) != message
-
-
 def add_marks(prompt: Prompt, places: Iterable[tuple[PromptBlock, str]], regime: Regime) -> Prompt:
     """The prompt with a mark after each of these blocks; where none can stand, none is written.
 

@@ -46,25 +46,6 @@ def test_a_prompt_sent_again_word_for_word_is_marked_and_read_each_time():
     assert second.evidence.expected.tokens == second.evidence.sent.estimate
 
 
-def test_an_answer_to_be_gone_on_with_is_marked_where_the_cache_takes_it():
-    begun = [*conversation_messages(1)[:-1], chat_message("assistant", "Let me see.")]
-    processes = [
-        PlanningProcess(TARGETS[name]) for name in ("anthropic-breakpoint", "openai-breakpoint")
-    ]
-    for process in processes:
-        process.plan_and_settle(
-            planning_request(body(*conversation_messages(0), tools=[tool("a")]))
-        )
-    marked, unmarked = (
-        process.plan_and_settle(planning_request(body(*begun, tools=[tool("a")])))
-        for process in processes
-    )
-
-    last = len(marked.evidence.sent.blocks) - 1
-    assert last in marked.evidence.sent.marks
-    assert last not in unmarked.evidence.sent.marks
-
-
 DESK = [tool(name, strict=True, note="n" * 2_000) for name in ("find", "book", "cancel")]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.placement import MarkPlacement, PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import MarkPlacement, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI
@@ -33,11 +33,10 @@ def stand(
     given: dict[int, str] | None = None,
     tail: int = 0,
     each: int = 2_000,
-    spoken: int = 0,
 ) -> MarkPlacement:
     blocks = blocks_of(drawn)
     ends = [each * (index + 1) for index in range(len(blocks))]
-    return place_marks(policy, blocks, ends, regime, given or {}, PromptEnd(tail, spoken))
+    return place_marks(policy, blocks, ends, regime, given or {}, tail)
 
 
 def places(found: MarkPlacement) -> list[tuple[int, str]]:
@@ -75,9 +74,6 @@ CASES: dict[str, Case] = {
     "an answer that the caller began": (
         "tsua", {"policy": HISTORY}, {2: "5m"}, (),
     ),
-    "an answer that takes a mark": ("tsua", {"spoken": 1}, {1: "1h", 3: "5m"}, ()),
-    "an answer before a tail": ("tsuau", {"tail": 1, "spoken": 1}, {1: "1h", 3: "5m"}, ()),
-    "two answers in a row": ("tsuaa", {"spoken": 2}, {1: "1h", 3: "5m", 4: "5m"}, ()),
     "explicit mode repeats the marks that it reads": (
         "suau", {"policy": REPEATED, "regime": OPENAI}, {1: "30m", 3: "30m"}, (),
     ),
@@ -137,22 +133,12 @@ CASES: dict[str, Case] = {
     "tools that are gone": ("su", {"policy": TOOLS}, {}, ()),
     "a block that later calls leave out": ("tsuau", {"policy": BACK}, {2: "5m"}, ()),
     "two blocks that later calls leave out": ("tsuau", {"policy": BACK_TWO}, {2: "5m"}, ()),
-    "an answer before what is left out": (
-        "tsuauau", {"policy": BACK, "spoken": 1}, {5: "5m"}, (),
-    ),
-    "two answers before what is left out": ("tsuaau", {"policy": BACK, "spoken": 2}, {4: "5m"}, ()),
     "a conversation that later calls leave out": ("tsu", {"policy": BACK}, {}, ()),
     "more blocks left out than there are": (
         "tsu", {"policy": msgspec.structs.replace(BACK, back=12)}, {}, (),
     ),
     "many new messages before what is left out": (
         "tsuaua" + "r" * 30 + "u", {"policy": BACK}, {4: "5m", 35: "5m"}, (),
-    ),
-    "a marked answer behind many new messages": (
-        "tsuaua" + "r" * 30 + "uau", {"policy": BACK, "spoken": 1}, {37: "5m"}, (),
-    ),
-    "a marked answer in sight of the previous mark": (
-        "tsuaura" + "r" * 30, {"policy": BACK_TWO, "spoken": 1}, {5: "5m", 34: "5m"}, (),
     ),
     "explicit mode repeats the mark before what was left out": (
         "suauauau",

@@ -15,7 +15,6 @@ from proxy.prefix.breakpoints.policies import add_cache_key
 from proxy.prefix.prompts.marks import (
     add_marks,
     caller_marks,
-    can_take_mark,
     count_caller_marks,
     route_marks,
     without_own_marks,
@@ -126,9 +125,6 @@ def test_openai_takes_no_mark_on_tools_nor_on_what_the_assistant_said():
     body = after(WHOLE, OPENAI, (0, ""), (5, ""), (8, ""))
 
     assert body == orjson.loads(WHOLE.render())
-    assert [can_take_mark(WHOLE, one, OPENAI) for one in spots(WHOLE)] == [
-        index not in (0, 5, 8) for index in range(10)
-    ]
 
 
 def test_a_cache_without_marks_gets_none():
@@ -143,7 +139,7 @@ def test_a_cache_without_marks_gets_none():
 def test_a_message_that_says_nothing_markable_stays_as_it_is(content: object):
     of = prompt(message("user", content))
 
-    assert not can_take_mark(of, spots(of)[0], ANTHROPIC)
+    assert add_marks(of, [(spots(of)[0], "")], ANTHROPIC) == of
 
 
 def test_the_last_part_that_says_something_carries_the_mark():
@@ -155,7 +151,7 @@ def test_the_last_part_that_says_something_carries_the_mark():
 def test_calls_that_are_no_objects_are_not_marked():
     for calls in ([1], "x", None):
         of = prompt(message("assistant", None, tool_calls=calls))
-        assert not can_take_mark(of, spots(of)[0], ANTHROPIC)
+        assert add_marks(of, [(spots(of)[0], "")], ANTHROPIC) == of
 
 
 def test_all_else_in_a_part_stays_as_it_was_written():
@@ -193,7 +189,6 @@ def test_the_callers_own_mark_is_read_and_stays(own: Prompt):
     assert caller_marks(own, spots(own)) == {last: "1h"}
     assert count_caller_marks(own, ANTHROPIC) == 1
     assert add_marks(own, [(spots(own)[last], "")], ANTHROPIC) == own
-    assert not can_take_mark(own, spots(own)[last], ANTHROPIC)
 
 
 def test_a_mark_on_the_whole_body_stands_on_its_last_block_and_on_none_of_openais():
@@ -215,8 +210,6 @@ def test_a_callers_marks_are_counted_one_by_one():
     assert count_caller_marks(own, ANTHROPIC) == 3
     assert count_caller_marks(own, OPENAI) == 4
     assert count_caller_marks(own, Regime(name="implicit")) == 0
-    assert not can_take_mark(own, spots(own)[1], ANTHROPIC)
-    assert can_take_mark(own, spots(own)[1], OPENAI)
 
 
 def test_a_callers_marks_are_counted_as_the_wire_says_them():
@@ -255,7 +248,6 @@ def test_words_that_look_like_a_mark_are_none():
     own = prompt(message("user", "cache_control"), tools=["cache_control", TOOL])
 
     assert caller_marks(own, spots(own)) == {}
-    assert can_take_mark(own, spots(own)[2], ANTHROPIC)
 
 
 def test_without_own_marks_removes_only_an_objects_own_marks():
