@@ -11,10 +11,9 @@
 It holds fingerprints only.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from copy import copy
-from math import inf, isfinite
+from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -41,17 +40,6 @@ _LATEST_BYTES: Final = 220
 _STATE_BYTES: Final = 2_400
 _TOOL_BYTES: Final = 100
 _SPLIT_BYTES: Final = 36
-#: Conversations in a row that end with their first call before it is believed.
-MIN_RUN_CONVERSATIONS: Final = 20
-#: The longest run that is asked for.
-_MAX_RUN_CONVERSATIONS: Final = 5_120
-#: Seconds after which a conversation that did not go on will not: what a first call stores lives
-#: half an hour. Source: OpenAI, prompt caching guide (2026-09).
-_ENDED_AFTER_S: Final = 1_800.0
-#: First calls that may still be followed; beyond, some are not counted.
-_MAX_PENDING: Final = 64
-#: Most seconds between a follower's gap and the gap to its first call.
-_MAX_GAP_ERROR_S: Final = 1.0
 #: Stands for more than one conversation.
 _SEVERAL: Final = b""
 #: Places from the latest back where a first call may have ended otherwise than it is sent now.
@@ -115,52 +103,6 @@ class ConversationState(msgspec.Struct):
             start = self.openings[-1]  # one object for all that are alike
         self.openings = (*self.openings[1 - MAX_STARTS :], start)
         self.endings = (*self.endings[1 - MAX_COMPARED_CALLS :], digest_end(call.digests[:end]))
-
-
-class ConversationHabits:
-    """Counts of how one feature's conversations go on; some 900 bytes.
-
-    Sending a call so that nothing of it is stored (OpenAI) saves a fifth of it where the
-    conversation ends there, and costs four times that where it goes on. So it takes a long run of
-    conversations that did not, each judged once nothing it stored could live any more. Each time a
-    run was followed by one that went on after all, the next has to be twice as long.
-
-    Attributes:
-        left_out: Blocks at the end of an earlier call that the latest call did not repeat.
-    """
-
-    def __init__(self) -> None:
-        self.left_out = 0
-        self._young: deque[float] = deque()
-        self._run = 0
-        self._needed = MIN_RUN_CONVERSATIONS
-
-    def record_first_call(self, now: float) -> None:
-        """Count a conversation's first call."""
-        self._judge_old(now)
-        if len(self._young) < _MAX_PENDING:
-            self._young.append(now)
-
-    def record_second_call(self, now: float, gap: float) -> None:
-        """Count a conversation's second call, so many seconds after its first."""
-        self._judge_old(now)
-        if self._run >= self._needed:
-            self._needed = min(_MAX_RUN_CONVERSATIONS, 2 * self._needed)
-        self._run = 0
-        first = now - gap if isfinite(gap) else now
-        near = min(self._young, key=lambda began: abs(began - first), default=None)
-        if near is not None and abs(near - first) <= _MAX_GAP_ERROR_S:
-            self._young.remove(near)
-
-    def end_at_first_call(self, now: float) -> bool:
-        """True if conversations surely end with their first call."""
-        self._judge_old(now)
-        return self._run >= self._needed
-
-    def _judge_old(self, now: float) -> None:
-        while self._young and now - self._young[0] >= _ENDED_AFTER_S:
-            self._young.popleft()
-            self._run += 1
 
 
 class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """Chooses a call's cache key and marks, and learns from its answer what marks are worth."""
 
 from collections.abc import Iterator
-from math import inf
 from typing import Final, NamedTuple
 
 import msgspec
@@ -10,7 +9,7 @@ from proxy.prefix.arrangement import ArrangedPrompt, mark_prompt, sent_call
 from proxy.prefix.breakpoints import policies
 from proxy.prefix.breakpoints.account import MAX_PLACES, PromptPlace
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, shared_policy
-from proxy.prefix.conversations import ConversationHabits, ConversationState
+from proxy.prefix.conversations import ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.mark_stakes import LOST_PLACES, MarkedVariant
 from proxy.prefix.observation import CallObservation, calls_before
@@ -102,13 +101,8 @@ def with_cache_key(call: CallToMark) -> tuple[CallToMark, BreakpointPolicy]:
     known_policies = call.found.plan.policies
     if name in known_policies:
         return call, known_policies[name]
-    habits = indexes.habits.get_or_make(call.place, ConversationHabits)
-    is_alone = not draft.turns and habits.end_at_first_call(call.now)
-    own = msgspec.structs.replace(
-        call.key_policy(),
-        shared_key=indexes.agent_keys.choose_key(draft, target, call.found, call.now),
-        explicit=is_alone and policies.may_switch_off(target.regime),
-    )
+    shared_key = indexes.agent_keys.choose_key(draft, target, call.found, call.now)
+    own = msgspec.structs.replace(call.key_policy(), shared_key=shared_key)
     plan = msgspec.structs.replace(
         call.found.plan, policies={name: shared_policy(own), **known_policies}
     )
@@ -120,8 +114,7 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     if not call.target.takes_marks:
         return own
     past, bare = call.state, call.alike
-    habits = call.indexes.habits.get_or_make(call.place, ConversationHabits)
-    left = habits.left_out
+    left = call.indexes.left_out.peek(call.place) or 0
     if past.calls:
         left = blocks_left_out(bare, past.endings)
     left_out = left if left < MORE_LEFT_OUT else 0
@@ -129,18 +122,17 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     if not policies.may_switch_off(call.target.regime):
         return policies.fixed_marks(call.target.regime, own, left_out=left_out, ttl=ttl)
     begins_anew = policies.begins_anew_each_time(past.openings, bare.start)
-    explicit = begins_anew or (own.explicit and not call.draft.turns)
     tail = call.found.prompt.tail
     policy = policies.fixed_marks(
         call.target.regime,
         own,
         left_out=left_out,
-        explicit=explicit,
+        explicit=begins_anew,
         ends_early=tail > 0 and _USER in [block.role for block in bare.blocks[-tail:]],
         ttl=ttl,
     )
     is_shared = bare.start.head in [opening.head for opening in past.openings]
-    is_unread = policy.explicit and begins_anew and not is_shared
+    is_unread = begins_anew and not is_shared
     return policies.marks_up_to(policy, 0) if is_unread else policy
 
 
@@ -213,21 +205,9 @@ def record_marks(
         compared: Its expected usage beside that of the unmodified call; None without usage.
         paper: The call with all its marks; None where it counts none.
     """
-    habits = indexes.habits.get_or_make(planned.place, ConversationHabits)
-    _record_habits(habits, observation, planned.evidence.now)
+    if observation.left_out is not None:
+        indexes.left_out.put(planned.place, observation.left_out)
     if usage is None or compared is None:
         indexes.stakes.record_unanswered_call(planned)
     elif planned.plan.is_planned:
         indexes.stakes.record_call(planned, usage, compared.unmodified, paper, observation.before)
-
-
-def _record_habits(habits: ConversationHabits, observation: CallObservation, now: float) -> None:
-    if observation.before == 1:
-        habits.record_second_call(now, observation.gap)
-    elif observation.before == 0:
-        if observation.repeats:
-            habits.record_second_call(now, inf)
-        if observation.counts:
-            habits.record_first_call(now)
-    if observation.left_out is not None:
-        habits.left_out = observation.left_out

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.breakpoints.placement import is_cacheable_length
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.conversations import ANSWERED, ConversationState
 from proxy.prefix.explain.findings import CallEvidence, MissCase, MissFinding, find_reason
@@ -191,18 +190,12 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         before: Earlier calls of its conversation.
-        gap: Seconds since the latest of them, from start to start.
-        counts: True if it is long enough to be cached.
-        repeats: True if another conversation sent all of it before.
         left_out: Number of blocks at the end of one of the latest calls that it does not repeat;
             None where it did not have to extend one.
         tokens: Tokens of its prompt without its tail; by estimate, where none were counted.
     """
 
     before: int
-    gap: float
-    counts: bool
-    repeats: bool
     left_out: int | None
     tokens: int
 
@@ -215,16 +208,12 @@ def observe_call(
     call, expected = evidence.sent, evidence.expected
     total = usage.prompt_tokens if usage is not None else call.estimate
     known_tokens = expected.rescale(total).known
-    counts = is_cacheable_length(total, call.regime)
     gap = max(0.0, evidence.now - state.latest) if state.calls else 0.0
     answered = draft.turns > state.turns or gap >= ANSWERED
     follows = state.calls > 0 and not call.compacted  # what we shortened says nothing of habits
     repeatable = expected.scale.with_total(total).tokens_of(call.ends[call.repeatable_blocks])
     return CallObservation(
         before=calls_before(draft, planned.plan, state),
-        gap=gap,
-        counts=counts,
-        repeats=counts and known_tokens >= total and (expected.idle or 0.0) >= ANSWERED,
         left_out=_blocks_left_out(call, state, known_tokens) if follows and answered else None,
         tokens=repeatable,
     )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from proxy.prefix.agent_keys import AgentCacheKeys
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.conversations import ConversationHabits, Conversations, ConversationState
+from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.layouts.tool_order import Toolsets
 from proxy.prefix.mark_stakes import MarkStakes, StoredAccounts
 from proxy.prefix.message_cache import MessageCache
@@ -33,8 +33,8 @@ DEFAULT_BYTES: Final = 96 * 2**20
 
 #: Bytes of a team of which nothing is remembered.
 _TEAM_BYTES: Final = 12_000
-#: Bytes of a feature's statistics, and of its lists of tools, as measured.
-_HABITS_BYTES: Final = 900
+#: Bytes of a feature's scope, and of its lists of tools, as measured.
+_SCOPE_BYTES: Final = 200
 _TOOLSETS_BYTES: Final = 16_000
 #: Features whose accounts are at hand before their first call here.
 _MAX_STORED_ACCOUNTS: Final = 10_000
@@ -65,7 +65,8 @@ class TeamIndexes:
         self.size = 0
         self.is_measured = False
         self.states: LruCache[bytes, ConversationState] = LruCache(weigh=lambda state: state.size)
-        self.habits: LruCache[LayoutScope, ConversationHabits] = LruCache(entry_bytes=_HABITS_BYTES)
+        #: Blocks at the end of an earlier call that a feature's latest call did not repeat.
+        self.left_out: LruCache[LayoutScope, int] = LruCache(entry_bytes=_SCOPE_BYTES)
         self.toolsets: LruCache[LayoutScope, Toolsets] = LruCache(entry_bytes=_TOOLSETS_BYTES)
         self.readings = MessageCache()
         self.texts = SeenTexts()
@@ -79,7 +80,7 @@ class TeamIndexes:
         self.agent_keys = AgentCacheKeys(process, stake, team)
         self._all: Sequence[LruCache[Any, Any]] = (
             self.states,
-            self.habits,
+            self.left_out,
             self.toolsets,
             *self.readings.indexes,
             *self.texts.indexes,

@@ -2,7 +2,6 @@
 
 import msgspec
 
-from proxy.prefix.conversations import ConversationHabits
 from proxy.prefix.explain.reasons import MissReason
 from proxy.records.call import UncompactedConversation
 from slo.usage import Usage
@@ -59,8 +58,8 @@ def test_reset_by_compaction_is_reported_as_its_own_miss_and_no_habit():
         MissReason.COMPACTED,
         "the gateway shortened the conversation",
     )
-    habits = process.planner.memory.of(short.place.team).habits
-    assert habits.get_or_make(short.place, ConversationHabits).left_out == 0
+    left_out = process.planner.memory.of(short.place.team).left_out
+    assert not left_out.peek(short.place)
 
 
 def test_call_after_a_compaction_is_planned_as_usual():
