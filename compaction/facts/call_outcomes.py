@@ -7,6 +7,7 @@ from typing import Final
 
 from compaction.facts.region_contents import ToolExchange
 from compaction.facts.rendering import flatten_text, text_head
+from compaction.language.speech_acts import tells_failure, tells_success
 from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import Number, Value
 from compaction.results.lossless_compression import parse_result
@@ -265,8 +266,10 @@ def _text_outcome(text: str) -> str:
     if wrong and (not right or wrong.start() < right.start()):
         matches = [sentence for sentence in _ends(edges) if wrong[0] in sentence]
         return _error_outcome(matches[0] if matches else edges)
-    is_done = right and not wrong and not _waits(bare) and not _negates(bare)
-    return OK if is_done else UNKNOWN
+    if not wrong and tells_failure(bare):
+        return _error_outcome(next(filter(tells_failure, _ends(edges)), edges))
+    is_done = (right or tells_success(bare)) and not wrong
+    return OK if is_done and not _waits(bare) and not _negates(bare) else UNKNOWN
 
 
 def _value_outcome(value: Value) -> str:

@@ -1,6 +1,5 @@
 """The contents of a region, read once: messages by speaker, and calls with their results."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -11,24 +10,17 @@ import msgspec
 
 from compaction.facts.call_lines import call_key, is_change
 from compaction.facts.fact import Region
+from compaction.language.speech_acts import tells_success
 from compaction.reading.message import CalledTool, ParsedMessage, Voice
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 
-#: Regular expression for phrases with which tools report a change, at a result's beginning.
-_DONE: Final = re.compile(
-    r"\b(?:success\w*|(?:has|have) been|was|were) (?:\w+ ){0,2}"
-    r"(?:booked|cancell?ed|created|updated|deleted|removed|sent|added|saved|moved|paid|transferred)\b",
-)
-#: Strings of which every such phrase holds at least one.
-_SIGNS: Final = ("success", " been ", "was ", "were ")
 #: Maximum characters of a result that are searched for such phrases.
 _SCANNED_CHARS: Final = 300
 
 
 def indicates_change(result: str) -> bool:
     """True if the beginning of a result says that something was changed."""
-    small = result[:_SCANNED_CHARS].lower()
-    return any(map(small.__contains__, _SIGNS)) and _DONE.search(small) is not None
+    return tells_success(result[:_SCANNED_CHARS])
 
 
 #: The nameless call that is assigned to a result without a call.

@@ -40,12 +40,13 @@ LATIN_PHRASES: Final = (
         r"|never |always )?\w{2,20}(?<!ne)ed|(?:only|never|always) \w{2,20}(?<!ne)ed|doesn't"
         "|does not|right now|at the moment|else|(?:he|she|they) (?:must|can|may|never|always"
         "|only)",
-        done="(?:have|has|is|are|been|now|successfully|i've|we've) (?:now |been "
-        "|already )*(?:booked|cancell?ed|refunded|sent|confirmed|reserved|ordered|paid|scheduled"
-        "|rescheduled|updated|changed|created|added|removed|fixed|moved|transferred|issued"
-        "|approved|completed)|^done|^all set|successful(?:ly)?|succeeded",
-        failed="failed|failure|could(?:n't| not)|unable to|was(?:n't| not) possible|declined"
-        "|rejected|insufficient|denied|an error|did(?:n't| not) work|not found",
+        done=r"(?:success\w*|(?:has|have) been|was|were) (?:\w+ ){0,2}(?:booked|cancell?ed"
+        "|created|updated|deleted|removed|sent|added|saved|moved|paid|transferred|refunded"
+        "|confirmed|reserved|ordered|scheduled|rescheduled|changed|issued|approved)|(?:transfer"
+        r"|payment|booking|update|refund|cancellation) success\w*",
+        failed=r"(?<!0 )(?<!no )(?:failed|failure)(?!\W?: ?(?:0|false|null|none))|could(?:n't"
+        "| not)|unable to|was(?:n't| not) possible|declined|rejected|insufficient|denied"
+        "|did(?:n't| not) work",
         accepts="yes|yeah|yep|yup|sure|ok|okay|fine|great|perfect|good|sounds (?:good|great"
         "|fine)|that works|works for me|correct|exactly|right|agreed|please do|go ahead|do (?:it"
         "|that)|let's (?:do|go)|i'll take|that's (?:fine|right|correct|good|great|perfect)"

@@ -118,6 +118,8 @@ def outcome(result: str) -> str:
             "Überweisung fehlgeschlagen: Konto gesperrt",
             "Überweisung fehlgeschlagen: Konto gesperrt",
         ),
+        ("Transfer gagal karena saldo kurang.", "Transfer gagal karena saldo kurang."),
+        ("이체 실패. 나중에 다시 하세요.", "이체 실패."),
     ],
 )
 def test_a_failure_is_told_in_the_words_of_its_result(result, words):
@@ -128,6 +130,7 @@ def test_a_failure_is_told_in_the_words_of_its_result(result, words):
     "result",
     [
         *("ok", "Done.", "Successfully paid", "Transaction to US133 sent.", "转账成功"),
+        *("Stolik został zarezerwowany na piątek.", "금요일 테이블이 예약되었습니다."),
         *('{"reservation_id": "QXM04B"}', '{"ok": true}', '{"errors": [], "data": {"id": 1}}'),
         *('{"error": null, "id": 3}', "Updated 3 rows; 0 errors", "<returncode>0</returncode>"),
         "Message 'the payment failed' sent.",
