@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--best", action="store_true", help="show the best simple way alone")
     parser.add_argument("--most", type=int, default=_MOST, help="dialogues of a row")
     parser.add_argument("--missing", type=int, default=0, help="name so much that facts miss")
-    parser.add_argument("--more", type=Path, default=chat_sets.DATA, help="folder of CrossWOZ")
+    parser.add_argument("--more", type=Path, default=chat_sets.DATA, help="folder of further sets")
     options = parser.parse_args()
     cells = []
     columns = ["best simple way"] if options.best else list(WAYS[1:])

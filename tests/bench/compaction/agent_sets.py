@@ -1,15 +1,15 @@
 """Recorded agents by what their later calls need, and one very long chat with expected answers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from tests.bench.compaction.cases import (
     ChatCase,
-    Need,
     at_risk,
     call_places,
     joined_text,
@@ -22,7 +22,8 @@ from tests.bench.compaction.cases import (
 )
 from tests.bench.compaction.dialogues import SETS, dialogues
 from tests.bench.compaction.measuring import tokenizer
-from tests.fakes.dialogue import Dialogue, Message, argument_values, words
+from tests.bench.compaction.retail import retail
+from tests.fakes.dialogue import Dialogue, Message, words
 
 TAU: Final = SETS["tau"][1]
 PI: Final = SETS["pi-mono"][1]
@@ -36,35 +37,41 @@ _LONG_CHAT_TOKENS: Final = 100_000
 
 
 @cache
-def _tau() -> list[tuple[ChatCase, list[Need]]]:
-    """Cases of needed values, each beside the pairs of one call's values."""
-    cases = []
-    for one in dialogues("tau"):
-        needs = argument_values(one.messages)
+def airline() -> Sequence[Dialogue]:
+    """τ-bench's airline desk."""
+    return dialogues("tau")
+
+
+@cache
+def retail_desk(path: Path) -> Sequence[Dialogue]:
+    """τ-bench's retail desk."""
+    return list(retail(path))
+
+
+def later_calls(desk: Sequence[Dialogue]) -> Iterator[ChatCase]:
+    """Values that a desk's later calls name."""
+    for one in desk:
         for now in call_places(one.messages):
-            values: list[Need] = []
-            bound: list[Need] = []
-            for calls in (needs[place] for place in needs if place >= now):
-                for call in calls:
-                    risky = at_risk(one.messages, now, [value for _, value in call])
-                    values += [(value,) for value in risky]
-                    bound += pairs(one.messages[slice(*old_part(one.messages, now))], risky)
-            if values:
-                case = ChatCase(name=one.name, messages=one.messages[:now], needed=values)
-                cases.append((case, bound))
-    return cases
+            needed = [(value,) for values in _values_by_call(one, now) for value in values]
+            if needed:
+                yield ChatCase(name=one.name, messages=one.messages[:now], needed=needed)
 
 
-def tau_values() -> Iterator[ChatCase]:
-    """Values that τ-bench's later calls name."""
-    return (case for case, _ in _tau())
-
-
-def tau_pairs() -> Iterator[ChatCase]:
+def pairs_of_calls(desk: Sequence[Dialogue]) -> Iterator[ChatCase]:
     """Pairs of values that one later call names and one message held."""
-    for case, bound in _tau():
-        if bound:
-            yield ChatCase(name=case.name, messages=case.messages, needed=bound)
+    for one in desk:
+        for now in call_places(one.messages):
+            part = one.messages[slice(*old_part(one.messages, now))]
+            needed = [pair for values in _values_by_call(one, now) for pair in pairs(part, values)]
+            if needed:
+                yield ChatCase(name=one.name, messages=one.messages[:now], needed=needed)
+
+
+def _values_by_call(dialogue: Dialogue, now: int) -> Iterator[list[str]]:
+    """The values of each later call that stand in the old part alone."""
+    for place, calls in dialogue.needs.items():
+        for call in calls if place >= now else ():
+            yield at_risk(dialogue.messages, now, [value for _, value in call])
 
 
 def code_lines() -> Iterator[ChatCase]:

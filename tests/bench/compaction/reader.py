@@ -164,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", choices=SIZES, default=NO_TARGET)
-    parser.add_argument("--more", type=Path, default=chat_sets.DATA, help="folder of CrossWOZ")
+    parser.add_argument("--more", type=Path, default=chat_sets.DATA, help="folder of further sets")
     options = parser.parse_args()
     for line in write_forms(forms(options.size, options.more), options.folder):
         print(line)

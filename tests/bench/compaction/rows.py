@@ -8,6 +8,8 @@ from typing import Final
 
 from tests.bench.compaction import agent_sets, chat_sets, marked_sets, windows
 from tests.bench.compaction.cases import ChatCase
+from tests.bench.compaction.retail import RETAIL
+from tests.fakes.dialogue import Dialogue
 from tests.fakes.marked_conversations import TWINS, WORK, twins
 
 #: A size: the part of the conversation's tokens to come down to, or tokens of the whole prompt.
@@ -75,22 +77,31 @@ def rows(more: Path) -> Mapping[str, Row]:
     Args:
         more: Folder of further sets, laid out as the recorded ones.
     """
-    return {**_agent_rows(), **_chat_rows(more), **_written_rows()}
+    return {**_agent_rows(more), **_chat_rows(more), **_written_rows()}
 
 
-def _agent_rows() -> Mapping[str, Row]:
-    """Recorded agents and long chats."""
+def _desk_rows(name: str, read: Callable[[], Sequence[Dialogue]], path: Path) -> Mapping[str, Row]:
+    """Values of a desk's later calls, and pairs of them."""
     return {
-        "τ-bench: values of later calls": Row(
-            cases=agent_sets.tau_values,
-            path=agent_sets.TAU,
+        f"τ-bench, {name}: values of later calls": Row(
+            cases=lambda: agent_sets.later_calls(read()),
+            path=path,
             goals={NO_TARGET: 100, "50 %": 100, "40 %": 97, "25 %": 80},
         ),
-        "τ-bench: pairs of them": Row(
-            cases=agent_sets.tau_pairs,
-            path=agent_sets.TAU,
+        f"τ-bench, {name}: pairs of them": Row(
+            cases=lambda: agent_sets.pairs_of_calls(read()),
+            path=path,
             goals={NO_TARGET: 100, "50 %": 100, "40 %": 95, "25 %": 70},
         ),
+    }
+
+
+def _agent_rows(more: Path) -> Mapping[str, Row]:
+    """Recorded agents and long chats."""
+    retail = more / RETAIL
+    return {
+        **_desk_rows("airline", agent_sets.airline, agent_sets.TAU),
+        **_desk_rows("retail", partial(agent_sets.retail_desk, retail), retail),
         "pi: code lines of the next ten edits": Row(
             cases=agent_sets.code_lines, path=agent_sets.PI, goals={NO_TARGET: 85, "25 %": 85}
         ),

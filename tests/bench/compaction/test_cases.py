@@ -1,9 +1,12 @@
 """Tests of what a case needs, and of the probes' own counting."""
 
+import json
+
 import pytest
 
 from tests.bench.compaction.cases import at_risk, is_held_back, pairs, plain, stands
 from tests.bench.compaction.probes import count_faults, orphans
+from tests.bench.compaction.retail import retail
 from tests.fakes.dialogue import SPELT, names_in, words
 from tests.fakes.dialogues import asks, gives, says, user
 
@@ -66,6 +69,26 @@ def test_action_names_paths_and_identifiers():
 
     assert ("path", "src/a_b/lexer.py") in names
     assert {name for kind, name in names if kind == "name"} == {"lastTok", "emit_token"}
+
+
+def test_retail_calls_are_put_together_from_their_results(tmp_path):
+    order = (
+        '{"order_id": "#W1", "status": "exchange requested", "exchange_items": ["17"],'
+        ' "exchange_new_items": ["29"], "exchange_payment_method_id": "card_5"}'
+    )
+    talk = "user: I am a@b.example\nassistant: None\ntool: ann_lee_1234\nassistant: None\ntool: "
+    path = tmp_path / "few_shot.jsonl"
+    path.write_text(json.dumps({"messages_display": talk + order}))
+
+    (dialogue,) = retail(path)
+
+    assert [words(message) for message in dialogue.messages if message.get("tool_calls")] == [
+        'find_user_id_by_email {"email":"a@b.example"}',
+        (
+            'exchange_delivered_order_items {"order_id":"#W1","exchange_items":["17"],'
+            '"exchange_new_items":["29"],"exchange_payment_method_id":"card_5"}'
+        ),
+    ]
 
 
 def test_orphans_and_faults_that_providers_refuse_are_counted():
