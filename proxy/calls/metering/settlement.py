@@ -24,7 +24,7 @@ from proxy.records.compaction_result import (
 )
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from proxy.tokens.text_size import BYTES_PER_TOKEN, text_tokens
+from proxy.tokens.text_size import text_tokens
 from slo.budgets.reservations import MAX_AMOUNT
 from slo.price import STANDARD_TERMS, BillingTerms, CallCost, cache_effect, call_cost
 from slo.replica_cost import CostShare
@@ -326,4 +326,5 @@ def estimate_from_length(call: Call, delivered: str, route: Route | None = None)
     tokens = likely_prompt_tokens(call)
     if route is not None and route.window is not None:
         tokens = min(tokens, route.window)
-    return Usage(input=tokens, output=len(delivered) // BYTES_PER_TOKEN)
+    output = text_tokens(delivered.encode(errors="replace"), has_parts=False)
+    return Usage(input=tokens, output=output)

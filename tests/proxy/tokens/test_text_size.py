@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.tokens.counter import TokenCounter
 from proxy.tokens.text_size import text_tokens
+from tests.fakes.marked_conversations import twins
 
 ENCODED = "A" * 400_000
 WORDS = {"type": "text", "text": "a word or two " * 1_000}
@@ -25,6 +27,18 @@ def test_encoded_images_and_files_count_as_no_text(part: object) -> None:
     body = json.dumps({"messages": [{"role": "user", "content": [part, WORDS, part]}]}).encode()
 
     assert 3_500 <= text_tokens(body) <= 3_700
+
+
+@pytest.mark.parametrize("is_escaped", [False, True], ids=["as UTF-8", "escaped"])
+@pytest.mark.parametrize("language", twins())
+def test_size_of_chats_in_any_language_is_near_their_tokens(
+    language: str, *, is_escaped: bool
+) -> None:
+    messages = twins()[language].messages
+    body = json.dumps({"messages": messages}, ensure_ascii=is_escaped).encode()
+    exact = TokenCounter().prompt_tokens(body, "chat/completions", "gpt-5.6")
+
+    assert text_tokens(body) == pytest.approx(exact, rel=0.3)
 
 
 @given(st.integers(8 * 1024 - 40, 8 * 1024 + 40))

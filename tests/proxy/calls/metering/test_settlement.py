@@ -216,6 +216,7 @@ def test_prompts_are_kept_only_for_teams_that_ask_for_it():
 
 def test_four_letters_are_about_a_token():
     assert estimate_from_length(call(b'{"model":"m"}'), "x" * 9) == Usage(input=3, output=2)
+    assert estimate_from_length(call(b'{"model":"m"}'), "好" * 9).output == 6
 
 
 def test_encoded_pictures_and_what_is_beyond_the_window_are_no_estimated_tokens():
