@@ -139,10 +139,22 @@ def main() -> None:
             print(f"    {text}")
     below, short = (sum(cell.is_below for cell in cells), sum(cell.is_short for cell in cells))
     print(f"\n{len(cells)} cells: {below} below a simple way, {short} short of their goal.")
-    if not options.held_back and (not options.rows or "wishes" in options.rows):
-        known = marked_sets.known_wishes()
-        print("Standing wishes kept as rules, of 3:", end=" ")
-        print(", ".join(f"{name} {number}" for name, number in known.items()))
+    if not options.rows or "wishes" in options.rows:
+        print(_wishes_line(is_held_back=options.held_back))
+
+
+def _wishes_line(*, is_held_back: bool) -> str:
+    if is_held_back:
+        texts = [
+            f"{language} {kept} of {total}" + (f" and {false} that are none" if false else "")
+            for language, (kept, total, false) in marked_sets.held_back_wishes().items()
+        ]
+    else:
+        texts = [
+            f"{name} {kept} of {total}"
+            for name, (kept, total) in marked_sets.known_wishes().items()
+        ]
+    return f"Standing wishes kept as rules: {', '.join(texts)}"
 
 
 def _cells(options: argparse.Namespace) -> Iterator[_Cell]:
