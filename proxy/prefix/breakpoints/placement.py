@@ -20,8 +20,6 @@ from slo.usage import Usage
 _OPENAI: Final = "openai-breakpoint"
 #: Bytes of a part that holds no word: `""`.
 _EMPTY_PART_BYTES: Final = 2
-#: Places on the wire that a message of the assistant may become: thinking, text and its calls.
-_MAX_PLACES_PER_ANSWER: Final = 3
 #: Factor below the minimum at which an estimate may still mean more. A mark that proves too early
 #: does nothing and costs nothing.
 #: Source: Anthropic, prompt caching; OpenAI, prompt caching guide (both 2026-09).
@@ -116,17 +114,11 @@ def _requested_marks(
     policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, tail: int
 ) -> list[_RequestedMark]:
     """The marks that the policy asks for, the most useful first."""
-    end = _blocks_before_tail(blocks, tail)
-    upto = max(0, end - policy.back)
-    last = _last_markable_block(blocks, upto, PromptSlot.VARIABLE, regime)
     requests = []
     if policy.history:
+        upto = max(0, _blocks_before_tail(blocks, tail) - policy.back)
+        last = _last_markable_block(blocks, upto, PromptSlot.VARIABLE, regime)
         requests.append(_RequestedMark("the conversation", last, policy.history))
-        before = _previous_marks(policy, blocks, regime, end)
-        requests += [
-            _RequestedMark("the previous call", block, policy.history)
-            for block in _unreachable_blocks(before, last, blocks, regime)
-        ]
     heads = count_leading_blocks(blocks)
     for slot, ttl in ((PromptSlot.STABLE, policy.stable), (PromptSlot.SEMI_STABLE, policy.semi)):
         if ttl:
@@ -146,45 +138,6 @@ def _blocks_before_tail(blocks: Sequence[PromptBlock], tail: int) -> int:
     return next(
         (index for index, block in enumerate(blocks) if block.message >= first), len(blocks)
     )
-
-
-def _previous_call_blocks(blocks: Sequence[PromptBlock], end: int) -> int:
-    """Number of blocks the previous call had: those before the latest answer; 0 for no answer."""
-    count = end
-    while count and blocks[count - 1].role != ASSISTANT:
-        count -= 1
-    while count and blocks[count - 1].role == ASSISTANT:
-        count -= 1
-    return count
-
-
-def _previous_marks(
-    policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, end: int
-) -> list[int]:
-    """The blocks on which the previous call may have marked its conversation, the latest first.
-
-    What varied at its end is gone in this call, so that its mark stands right before the latest
-    answer; or it stands there still, in other words, and the mark stands before that.
-    """
-    previous = _previous_call_blocks(blocks, end)
-    repeated = max(0, previous - policy.back)
-    last_blocks = [
-        _last_markable_block(blocks, stop, PromptSlot.VARIABLE, regime)
-        for stop in (previous, repeated)
-    ]
-    return [block for block in dict.fromkeys(last_blocks) if block >= 0]
-
-
-def _unreachable_blocks(
-    before: Sequence[int], last: int, blocks: Sequence[PromptBlock], regime: Regime
-) -> list[int]:
-    """Those of the blocks, latest first, that no lookup comes past from the one behind them."""
-    unreachable = []
-    for block in before:
-        if block < last and _max_wire_places(blocks[block:last]) >= max(1, regime.lookback):
-            unreachable.append(block)
-            last = block
-    return unreachable
 
 
 def count_leading_blocks(blocks: Sequence[PromptBlock]) -> int:
@@ -229,11 +182,6 @@ def _can_take_mark(block: PromptBlock, regime: Regime) -> bool:
     if block.role == ASSISTANT:
         return False
     return block.size > _EMPTY_PART_BYTES
-
-
-def _max_wire_places(blocks: Sequence[PromptBlock]) -> int:
-    """Number of places these may be on the wire, at most in the common cases."""
-    return sum(_MAX_PLACES_PER_ANSWER if block.role == ASSISTANT else 1 for block in blocks)
 
 
 def _is_markable(

@@ -46,7 +46,6 @@ def places(found: MarkPlacement) -> list[tuple[int, str]]:
 HISTORY = BreakpointPolicy(history="5m")
 BACK = msgspec.structs.replace(HISTORY, back=1)
 BACK_TWO = msgspec.structs.replace(BACK, back=2)
-REPEATED = BreakpointPolicy(history="30m", explicit=True)
 FIRST = BreakpointPolicy(first="5m")
 STABLE = BreakpointPolicy(stable="5m")
 TOOLS = BreakpointPolicy(tools="5m")
@@ -64,18 +63,8 @@ CASES: dict[str, Case] = {
     "an empty prompt with a tail has none": ("", {"tail": 1}, {}, ()),
     "a tail of everything leaves nothing": ("uu", {"policy": HISTORY, "tail": 5}, {}, ()),
     "a policy without marks has none": ("ttsmuau", {"policy": BreakpointPolicy()}, {}, ()),
-    "the previous call ends in sight": ("tsua" + "r" * 10, {}, {1: "1h", 13: "5m"}, ()),
-    "the previous call ends out of sight": (
-        "tsua" + "r" * 30, {}, {1: "1h", 2: "5m", 33: "5m"}, (),
-    ),
-    "the previous call ended before all of its answer": (
-        "tsuaa" + "r" * 20, {}, {1: "1h", 2: "5m", 24: "5m"}, (),
-    ),
     "an answer that the caller began": (
         "tsua", {"policy": HISTORY}, {2: "5m"}, (),
-    ),
-    "explicit mode repeats the marks that it reads": (
-        "suau", {"policy": REPEATED, "regime": OPENAI}, {1: "30m", 3: "30m"}, (),
     ),
     "no tool at OpenAI": (
         "ttu", {"policy": BreakpointPolicy(stable="30m"), "regime": OPENAI}, {}, (),
@@ -136,15 +125,6 @@ CASES: dict[str, Case] = {
     "a conversation that later calls leave out": ("tsu", {"policy": BACK}, {}, ()),
     "more blocks left out than there are": (
         "tsu", {"policy": msgspec.structs.replace(BACK, back=12)}, {}, (),
-    ),
-    "many new messages before what is left out": (
-        "tsuaua" + "r" * 30 + "u", {"policy": BACK}, {4: "5m", 35: "5m"}, (),
-    ),
-    "explicit mode repeats the mark before what was left out": (
-        "suauauau",
-        {"policy": msgspec.structs.replace(REPEATED, back=1), "regime": OPENAI},
-        {3: "30m", 5: "30m"},
-        (),
     ),
     "a mark before one of the caller's costs nothing": (
         "tsmu", {"policy": BreakpointPolicy(), "given": {3: "5m"}}, {1: "5m"}, (),
