@@ -11,8 +11,7 @@
 holds still: calls that list theirs alike share a prefix in no other. Where tools come shuffled,
 they go by name instead. Shuffled is told from neighbours: two tools that stood one behind the
 other, and now stand the other way round. A list that leaves tools out or brings new ones changes no
-neighbours' order, and lists joined in another order turn none round. Where all lists begin with the
-same tools, all stay: those behind them part no prefix that is shared.
+neighbours' order, and lists joined in another order turn none round.
 
 Each process judges by what it saw itself, so until two have both seen enough, one conversation's
 first call may go in the caller's order from one and by name from the other; from its second call on
@@ -21,7 +20,7 @@ the plan in the store decides.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
@@ -34,8 +33,6 @@ from proxy.prefix.prompts.prompt import Fingerprint
 _MAX_NEIGHBOURS: Final = 512
 #: Tools of a list that are looked at.
 _MAX_COMPARED_TOOLS: Final = 256
-#: Tools at the beginning of all lists that are no chance: of fewer, shuffled lists may begin alike.
-_MIN_COMMON_TOOLS: Final = 4
 #: Lists that turned neighbours round, from which on a feature's tools go by name,
 _MIN_TURNED_LISTS: Final = 2
 #: if they are at least one in so many.
@@ -58,10 +55,9 @@ class ToolRecord(NamedTuple):
 class Toolsets:
     """The lists of tools that one feature's conversations began with."""
 
-    __slots__ = ("_head", "_is_shuffled", "_lists", "_pairs", "_turned")
+    __slots__ = ("_is_shuffled", "_lists", "_pairs", "_turned")
 
     def __init__(self) -> None:
-        self._head: tuple[str, ...] | None = None
         self._pairs: set[int] = set()
         self._lists = self._turned = 0
         self._is_shuffled = False
@@ -74,11 +70,9 @@ class Toolsets:
         Those in ``previous_order`` were sent before and stay in front, in the order sent.
         """
         names = [tool.name for tool in came[:_MAX_COMPARED_TOOLS]]
-        before = names if self._head is None else self._head
-        self._head = tuple(names[: _common_length(before, names)])
         if not self._is_shuffled:
             self._record_order(names)
-        if self._is_shuffled and len(self._head) < _MIN_COMMON_TOOLS:
+        if self._is_shuffled:
             came = sorted(came, key=lambda tool: tool.name)
         return tuple(dict.fromkeys([*previous_order, *(tool.digest for tool in came)]))[:MAX_TOOLS]
 
@@ -94,12 +88,6 @@ class Toolsets:
         if len(self._pairs) > _MAX_NEIGHBOURS:
             self._pairs.clear()
         self._pairs.update(same)
-
-
-def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
-    """Number of names both lists begin with."""
-    pairs = zip(one, other, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class OrderedTools(msgspec.Struct, frozen=True):

@@ -113,15 +113,6 @@ def test_every_tool_is_sent_once(orders):
         assert sorted(sent_names(toolsets, order)) == list("abcde")
 
 
-def test_tool_lists_that_all_begin_with_the_same_tools_stay_in_order():
-    toolsets, roll = Toolsets(), Random(3)  # noqa: S311
-    for _ in range(40):
-        sent_names(toolsets, "zyxwv" + shuffle("abcdef", roll, 2))
-
-    assert sent_names(toolsets, "zyxwvfa") == "zyxwvfa"
-    assert sent_names(toolsets, "zyxwvbe") == "zyxwvbe"
-
-
 def tool(name: str, mark: object = None, **fields: Any) -> bytes:
     function = {"name": name, "parameters": {"type": "object", "b": 1, "a": 2}, **fields}
     return orjson.dumps(
