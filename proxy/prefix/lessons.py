@@ -95,8 +95,6 @@ class LayoutLearner:
             if not planned.plan.layout:
                 learner.record_cost(prompt_cost(usage, planned.target.regime))
         begins, history = not draft.turns, sum(map(len, messages[first:]))
-        if draft.resolved.source:
-            learner.samples.part_conversation(draft.conversation, draft.resolved.source, now)
         if learner.samples.observe_without_texts(
             draft.conversation, now, first=begins, history=history, mark=mark
         ):

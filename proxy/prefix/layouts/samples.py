@@ -275,21 +275,6 @@ class Samples:
         sample.record_instructions(sample.latest, first=first)
         return True
 
-    def part_conversation(self, conversation: bytes, source: bytes, now: float) -> None:
-        """Let a new conversation go on from the calls that it shares with another.
-
-        Its first call leaves with it, kept or not: else few kept conversations begin as many do.
-        """
-        shared = self._kept.get(source)
-        if shared is None or conversation in self._kept:
-            return
-        past, latest, latest_at = shared.past, shared.latest, shared.latest_at
-        firsts = min(1, max(0, shared.firsts - 1))
-        shared.firsts, shared.calls = shared.firsts - firsts, shared.calls - firsts
-        if (sample := self._sample_of(conversation, int(now // _SECONDS_PER_HOUR))) is not None:
-            sample.past, sample.latest, sample.latest_at = past, latest, latest_at
-            sample.firsts, sample.calls = firsts, firsts
-
     def _has_room_for(self, conversation: bytes, hour: int) -> bool:
         """True if a conversation that is not kept would be."""
         if hour > self._hour or len(self._kept) < self._room:

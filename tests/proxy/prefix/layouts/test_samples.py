@@ -179,31 +179,6 @@ def test_first_calls_that_are_alike_are_counted_and_change_nothing():
     assert (sample.firsts, sample.later_calls, sample.followed, sample.changes) == (3, 0, 0, 0)
 
 
-def test_conversation_that_parts_goes_on_from_the_call_that_it_shares():
-    learned = samples()
-    learned.add_call(["a"], b"a", 0.0, first=True, history=300)
-    learned.part_conversation(b"b", b"a", 0.0)
-    learned.add_call(["b"], b"b", 0.0, first=False, history=900)
-    sample = next(
-        conversation for conversation in learned.conversations if conversation.identity == b"b"
-    )
-
-    assert (sample.followed, sample.changes) == (1, 1)
-    assert list(sample.lengths.values()) == [(1, 900, 300, 0)]
-
-
-def test_first_call_leaves_with_the_conversation_that_parts():
-    learned = samples()
-    for _ in range(3):
-        learned.add_call(["a"], b"a", 0.0, first=True)
-    learned.part_conversation(b"b", b"a", 0.0)
-    learned.add_call(["a"], b"b", 0.0, first=False)
-    one, other = learned.conversations
-
-    assert (one.firsts, one.calls) == (2, 2)
-    assert (other.firsts, other.calls, other.later_calls) == (1, 2, 1)
-
-
 def test_pauses_are_counted_before_further_calls_alone():
     learned = samples()
     for at, first in ((100.0, True), (130.0, True), (150.0, False), (155.0, False)):
