@@ -43,6 +43,12 @@ _MONTHS: Final = (
     "|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
     "|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro"
     "|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря"
+    "|januari|februari|maart|mei|augustus|stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia"
+    "|września|października|listopada|grudnia|ocak|şubat|mart|nisan|mayıs|haziran|temmuz|ağustos"
+    "|eylül|ekim|kasım|aralık|січня|лютого|березня|квітня|травня|червня|липня|серпня|вересня"
+    "|жовтня|листопада|грудня|يناير|فبراير|مارس|أبريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر"
+    "|نوفمبر|ديسمبر|जनवरी|फ़रवरी|फरवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|अक्टूबर|नवंबर"
+    "|दिसंबर|maret|agustus|juni|juli|desember"
     "|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|okt|nov|dec|dez"
 )
 _MONTH: Final = rf"(?:{_MONTHS})(?!{_L})\.?"
@@ -51,23 +57,31 @@ _YEAR: Final = rf"(?:,?\s{{1,3}}(?:(?:of|de)\s)?\d{{4}}(?!{_L}))"
 _NUMBER: Final = r"\d{1,24}(?:[.,'\u2019]\d{1,24}){0,8}"
 _CURRENCIES: Final = (
     "USD|EUR|GBP|CHF|JPY|CNY|RMB|KRW|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|TRY|BRL|MXN|ZAR|SGD|HKD|TWD"
-    "|dollars?|euros?|pounds?|francs?|franken|yen|yuan|rupees?|cents?"
+    "|dollars?|euros?|pounds?|francs?|franken|yen|yuan|rupees?|cents?|reais|real|liras?|tl|zł|złotych"
+    "|złote|kr|rp|rupiah|ribu|juta|đồng|vnd|won|baht|บาท|руб(?:л\\w+)?|грн|грив\\w+|ريال\\w*|دينار\\w*"
+    "|درهم\\w*|جنيه\\w*|रुपये|रुपए|रुपया"
 )
-_COUNTERS: Final = "年月日号號时時分秒点點週周天元円圆圓块塊角人件个個"
+_HOURS: Final = (
+    "uhr|uur|h|hrs?|o'clock|giờ|น\\.|นาฬิกา|โมง|बजे|год(?:ин\\w*)?|час(?:а|ов)?|[ap]m|[ap]\\.m\\."
+)
+_COUNTERS: Final = (
+    "年月日号號时時分秒点點週周天元円圆圓块塊角人件个個路番号년월일시분초원명개번호층"
+)
 _BY_DIGIT: Final = (
     rf"{_DAY}(?:\s{{1,3}}(?:of|de|di))?[\s-]{{1,3}}{_MONTH}{_YEAR}?"
-    rf"|{_NUMBER}\s?(?:[{_MONEY}%‰]|(?:{_CURRENCIES}|percent|prozent|uhr|[ap]m|[ap]\.m\.)(?!{_L}))"
+    rf"|{_NUMBER}\s?(?:[{_MONEY}%‰]|(?:{_CURRENCIES}|percent|prozent)(?!{_L})"
+    rf"|(?:{_HOURS})(?!{_L})(?:\s?\d\d(?!\d))?)"
 )
 _BY_LETTER: Final = (
     rf"(?:{_MONTHS})(?!{_L})\.?\s{{1,3}}(?:(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?!{_L}|[.,:/]\d)"
     rf"{_YEAR}?|\d{{4}}(?!{_L}))"
     rf"|(?:{_CURRENCIES})\s?{_NUMBER}(?!{_L})"
 )
-_COUNTED: Final = rf"(?:{_NUMBER}\s?[{_COUNTERS}]){{1,8}}"
+_COUNTED: Final = rf"{_NUMBER}\s?[{_COUNTERS}](?:\s?{_NUMBER}\s?[{_COUNTERS}]){{0,7}}"
 #: Its first character class holds every possible first character, which makes the search fast.
 _PHRASE: Final = (
     rf"(?=\d)(?:{_BY_DIGIT}|{_COUNTED})|(?=[^\W\d_{SPACELESS_SCRIPTS}])(?:{_BY_LETTER})"
-    rf"|[{_MONEY}]\s?{_NUMBER}[kKmM]?(?!{_L})|(?:上午|下午|午前|午後|早上|晚上){_COUNTED}"
+    rf"|[{_MONEY}]\s?{_NUMBER}[kKmM]?(?!{_L})|(?:上午|下午|午前|午後|早上|晚上|오전|오후)\s?{_COUNTED}"
 )
 _BEGINS: Final = rf"(?=[\w{_MONEY}%‰])"
 _values: Final = re.compile(
@@ -87,6 +101,9 @@ _ORDINARY: Final = frozenset({"and/or", "he/she", "his/her", "yes/no", "n/a", "w
 _escape: Final = re.compile(r"\\u([0-9a-fA-F]{4})").sub
 _MAX_TOKEN_CHARS: Final = 4_096
 
+#: Arabic separators of decimals and of thousands.
+_SEPARATORS: Final = {0x66B: ".", 0x66C: ","}
+
 #: A value as the tokens that it is made of.
 Tokens = tuple[str, ...]
 
@@ -102,7 +119,7 @@ def normalize_text(text: str) -> str:
         return text
     return "".join(
         str(unicodedata.decimal(char)) if char.isdecimal() else char
-        for char in unicodedata.normalize("NFKC", text)
+        for char in unicodedata.normalize("NFKC", text).translate(_SEPARATORS)
     )
 
 
