@@ -179,7 +179,8 @@ def _cells(options: argparse.Namespace) -> Iterator[_Cell]:
         done = zip(tasks, pool.map(results, tasks), strict=True)
         for (name, size), parts in groupby(done, lambda pair: (pair[0].row, pair[0].size)):
             measured = [result for _, part in parts for result in part]
-            yield _Cell(name, size, table[name].goals[size], measured)
+            if any(result.needed for result in measured):
+                yield _Cell(name, size, table[name].goals[size], measured)
 
 
 def _missing_needs(them: Sequence[CaseMeasure]) -> Iterator[str]:
