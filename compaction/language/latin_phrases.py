@@ -32,7 +32,10 @@ LATIN_PHRASES: Final = (
         r"|read|accept|pay)|(?:i|we)(?: \w+ly)? (?:do not|don't) (?:ever )?(?:want|like|eat|drink"
         r"|accept|use)|(?:i|we)(?: \w+ly)? (?:do not|don't) need (?!(?:\w+ )?(?:else|help"
         r"|that)\b)|(?:i|we) (?:can only|can't|cannot|won't|will not) (?:be|use|go|do|take|accept"
-        r"|pay|spend|have|eat)|(?:\d|one|two|three) \w+ only",
+        r"|pay|spend|have|eat)|(?:\d|one|two|three) \w+ only|^(?:write|send|call|text|contact"
+        "|show|give|list|quote|ship|deliver|put|tell|ask|mail|message|phone|pay|charge|print"
+        r"|return|report|email) (?:\S+ ){0,6}only|^(?:call|tell|ask|warn|notify|inform|remind"
+        r"|check with) (?:me|us) (?:\S+ ){0,2}before",
         reports="was(?:n't)?|were(?:n't)?|had(?:n't)?|did(?:n't)?|got|went|said|told|came|gave"
         "|bought|paid|found|made|took|saw|sent|lost|broke|brought|thought|wrote|knew|felt|heard"
         "|seen|been|known|looked|(?:i|you|we|they|it|she|he)(?:'ve|'s| have| has) (?:(?:only"
@@ -62,7 +65,8 @@ LATIN_PHRASES: Final = (
         standing="ab (?:jetzt|sofort|heute)|von nun an|in zukunft|künftig|zukünftig"
         r"|auf keinen fall|unter keinen umständen|jedes mal,? wenn|denk\w* (?:bitte )?daran"
         "|merken sie sich|merk dir|höchstens|maximal|lieber (?!(?:das|den|die|der) (?:erste"
-        r"|zweite|dritte|andere|letzte))\S+|vor jede[rmn]?|jedesmal",
+        r"|zweite|dritte|andere|letzte))\S+|vor jede[rmn]?|jedesmal|grundsätzlich|jederzeit"
+        "|jedes mal,? wenn du",
         wishes=r"bitte (?:\w+ ){0,6}(?:nicht|nie|niemals|immer|nur|stets|kein\w*|ausschließlich)"
         r"|nie|niemals|immer|stets|ausschließlich|^kein\w*|^nur|nicht (?:mehr|teurer|länger"
         r"|später|höher) als|nicht über|(?:möchte|will|wollen|möchten) (?:\w+ ){0,4}(?:nur"
@@ -73,7 +77,7 @@ LATIN_PHRASES: Final = (
         reports="war|waren|wurden?|hatten?|hat|worden|ging|kam|sagte|gesagt|bekommen|erhalten"
         r"|(?:ich|wir) (?:habe|haben|bin)|habe ich|haben wir|ist (?:\w+ ){0,3}nie|^(?:ich|es|er"
         r"|wir|das \w+|der \w+|mein\w* \w+) (?!möchte|will|woll|brauch|mag|bitte|soll|darf|muss"
-        r"|müss|dürf|kann)\w+",
+        r"|müss|dürf|kann)\w+|(?!(?:möchte|will|hätte|würde|brauche|bevorzuge|bitte) ich)\w+ ich",
         done=r"(?:wurde|ist|sind|haben?) (?:\S+ ){0,6}(?:gebucht|storniert|erstattet|verschickt"
         "|versandt|bestätigt|reserviert|bestellt|bezahlt|geändert|hinzugefügt|entfernt"
         "|überwiesen|erledigt|eingetragen|gesendet|angelegt)|erfolgreich|^erledigt",
@@ -94,7 +98,7 @@ LATIN_PHRASES: Final = (
         standing="désormais|dorénavant|à partir de maintenant|à l'avenir|en aucun cas"
         "|sous aucun prétexte|chaque fois que (?:je|vous|tu)|gardez (?:bien )?à l'esprit"
         r"|n'oubliez (?:pas|jamais)|souvenez-vous|au maximum|maximum \d+|\d\S*(?: \S+)? maximum"
-        r"|au plus|surtout pas|tutoyez\S*|avant chaque",
+        r"|au plus|surtout pas|tutoyez\S*|avant chaque|systématiquement|à chaque fois",
         wishes=r"^(?:ne |n')(?:\S+ ){1,4}(?:pas|jamais|plus|rien|qu\S*|aucun\w*)|toujours|jamais"
         r"|^(?:répond|écri|utilis|évit|envoy|parl)\w*(?:ez|s|e)(?:-moi)?|uniquement|seulement"
         r"|pas plus (?:de|que)|je préf\w+|je (?:veux|voudrais|souhaite) (?:\S+ ){0,3}(?:que"
@@ -122,7 +126,8 @@ LATIN_PHRASES: Final = (
         standing="a partir de (?:ahora|hoy)|de ahora en adelante|en adelante|en ningún caso"
         r"|bajo ninguna circunstancia|cada vez que|ten(?:ga)? en cuenta|recuerd\w+ (?:que"
         r"|siempre)|por favor,? (?:\w+ ){0,4}(?:siempre|nunca|solo|sólo|no)|no (?:debe"
-        r"|puede)n? (?:\w+ )?\w+r|como máximo|máximo|antes de cada",
+        r"|puede)n? (?:\w+ )?\w+r|como máximo|máximo|antes de cada|en todo momento"
+        "|sistemáticamente",
         wishes="^no (?:(?:me|nos|le|les|lo|la|los|las) )?(?!(?:preference|worries|need|more|one"
         r"|use|those|these|time|price|please|me|name)\b)(?!(?:es|está|he|ha|hay|sé|tengo|puedo"
         r"|funciona|llegó|recibí|entiendo|recuerdo|necesito|gracias|era|fue|sabía)\b)\w+(?:e|es"
@@ -132,7 +137,8 @@ LATIN_PHRASES: Final = (
         r"|siempre)|^\w+ s[oó]lo",
         reports="tengo|tenemos|he|ha|hemos|han|fue|fueron|era|estaba|llegó|recibí|recebi|dijo"
         r"|había|estuvo|compré|pagué|llegaba|^(?:él|ella|el \w+|la \w+|mi \w+|yo) (?!prefier"
-        r"|quier|deb|tiene|no (?:deb|pued))\w+",
+        r"|quier|deb|tiene|no (?:deb|pued))\w+|(?:me|nos) \w+o|(?:siempre|nunca) (?:llego|tengo"
+        "|voy|pido|compro|hago|veo|puedo|olvido)",
         done="(?:ha|han|he|hemos|está|están|fue|queda) (?:sido |ya )*(?:reservad|cancelad"
         "|reembolsad|enviad|confirmad|pedid|pagad|cambiad|añadid|modificad|registrad"
         "|realizad)[oa]s?|con éxito|^listo|correctamente",
@@ -151,7 +157,8 @@ LATIN_PHRASES: Final = (
         standing="a partir de (?:agora|hoje)|de agora em diante|daqui (?:em|para a?) (?:diante"
         "|frente)|em hipótese alguma|em nenhum caso|em caso algum|sempre que (?:eu|você)"
         r"|lembr\w+-se|por favor,? (?:\w+ ){0,4}(?:sempre|nunca|só|somente|apenas|não)"
-        r"|não (?:deve|pode)m? (?:\w+ )?\w+r|no máximo|máximo|antes de cada",
+        r"|não (?:deve|pode)m? (?:\w+ )?\w+r|no máximo|máximo|antes de cada|cada vez que"
+        "|toda vez que|sistematicamente",
         wishes="^não (?:(?:me|nos|o|a|os|as|lhe) )?(?!(?:é|está|tenho|sei|recebi|chegou|consigo"
         r"|posso|há|entendi|lembro|preciso|foi|era|obrigad\w+)\b)\w+|nunca|jamais|sempre|apenas"
         "|somente|^só|só (?:por|quero|com|em|pelo)|não mais (?:de|que|do que)|prefiro|preferia"
@@ -159,7 +166,8 @@ LATIN_PHRASES: Final = (
         r"|devem|tem que|têm que) (?:\w+ ){0,3}(?:ser|estar|sempre)|^\w+ só",
         reports="tenho|temos|foi|foram|era|estava|tinha|recebi|chegou|comprei|paguei|disse|veio"
         r"|chegava|já|^(?:ele|ela|o \w+|a \w+|meu \w+|minha \w+|eu) (?!prefir|quer|dev|tem"
-        r"|não (?:dev|pod|quer))\w+",
+        r"|não (?:dev|pod|quer))\w+|me \w+o|(?:sempre|nunca) (?:chego|tenho|vou|peço|compro|faço"
+        "|vejo|posso|esqueço)",
         done="(?:foi|foram|está|estão|já|ficou) (?:já |sido )*(?:reservad|cancelad|reembolsad"
         "|enviad|confirmad|pedid|pag|alterad|adicionad|registrad|realizad)[oa]s?|com sucesso"
         "|^pronto",
@@ -178,7 +186,8 @@ LATIN_PHRASES: Final = (
         standing="d'ora in (?:poi|avanti)|da (?:ora|adesso|oggi) in (?:poi|avanti)|in futuro"
         r"|in nessun caso|per nessun motivo|ogni volta che|ricord\w+ (?:che|di)|tenga presente"
         r"|per favore,? (?:\w+ ){0,4}(?:sempre|mai|solo|soltanto|non)|non (?:deve|devono"
-        r"|può) (?:\w+ )?\w+|al massimo|massimo \d+|prima di ogni",
+        r"|può) (?:\w+ )?\w+|al massimo|massimo \d+|prima di ogni|in ogni momento"
+        "|sistematicamente",
         wishes="^non (?:(?:mi|ci|lo|la|li|le) )?(?!(?:è|sono|ho|ha|so|hai|abbiamo|funziona"
         r"|riesco|posso|ricordo|capisco|c'è|era)\b)\w+|mai|sempre|^solo|solo (?:via|per|in|con|e)"
         "|soltanto|esclusivamente|non più (?:di|tardi)|preferisco|preferirei|non voglio"
@@ -186,7 +195,7 @@ LATIN_PHRASES: Final = (
         r"|restare)|^(?:rispond|scriv|us|utilizz|evit|parl|mand|invi)[aei]\b|^\w+ solo",
         reports="ho|ha|abbiamo|hanno|era|erano|stato|stata|aveva|arrivat[oa]|ricevuto|non è"
         r"|^(?:lui|lei|il \w+|la \w+|il mio \w+|la mia \w+|io) (?!prefer|vo|dev|non (?:dev|può"
-        r"|vo))\w+",
+        r"|vo))\w+|mi \w+o|(?:arrivo|vado|compro|faccio|vedo|posso|dimentico) (?:sempre|mai)",
         done="(?:è|sono|ho|abbiamo) (?:già |stat[oaie] )*(?:prenotat|annullat|rimborsat|inviat"
         "|confermat|ordinat|pagat|modificat|aggiunt|registrat|effettuat)[oaie]|con successo"
         "|^fatto",
@@ -205,7 +214,8 @@ LATIN_PHRASES: Final = (
         " niets",
         standing="vanaf (?:nu|heden|vandaag)|voortaan|in het vervolg|in geen geval"
         r"|onder geen (?:beding|enkele omstandigheid)|elke keer (?:als|dat)|denk er\s?aan|onthoud"
-        "|hoogstens|maximaal|liever|voor elke",
+        "|hoogstens|maximaal|liever|voor elke|telkens (?:als|wanneer)|te allen tijde"
+        "|systematisch",
         wishes="nooit|altijd|uitsluitend|^alleen|alleen (?:via|per|op|in|maar|de|het|een)|^geen"
         r"|^(?:gebruik|schrijf|antwoord|vermijd|spreek)\b|^\w+ (?:\S+ ){0,3}(?:niet|niets|alleen"
         r"|geen)|niet (?:meer|duurder|later|langer) dan|(?:wil|willen) (?:\S+ ){0,3}(?:geen|niet"
@@ -213,7 +223,7 @@ LATIN_PHRASES: Final = (
         r"|kosten)|(?:graag|alsjeblieft|alstublieft) (?:\S+ ){0,4}(?:niet|alleen|geen)",
         reports="was|waren|werd|heb|heeft|hebben|had|hadden|kwam|ging|zei|ontvangen"
         r"|is (?:\S+ ){0,3}nooit|^(?:ik|er|het|dit|dat|hij|zij|we|wij|de \w+|mijn \w+) (?!wil"
-        r"|graag|moet|mag|mog)\w+",
+        r"|graag|moet|mag|mog)\w+|(?!(?:wil|zou|mag) ik)\w+ ik",
         done=r"(?:is|zijn|hebben?|heeft|werd) (?:\S+ ){0,6}(?:geboekt|geannuleerd|terugbetaald"
         "|verzonden|verstuurd|bevestigd|gereserveerd|besteld|betaald|gewijzigd|toegevoegd"
         "|geregistreerd)|^gelukt|succesvol",
@@ -230,7 +240,7 @@ LATIN_PHRASES: Final = (
         " był było zawsze tylko nigdy przez dla moje chcę ma mój moja nigdy zł bez",
         standing="od (?:teraz|dziś|dzisiaj|tej pory)|na przyszłość|w przyszłości"
         r"|pod żadnym pozorem|w żadnym wypadku|za każdym razem|pamiętaj\w*|proszę pamiętać"
-        r"|maksymalnie|najwyżej|przed każd\w+",
+        r"|maksymalnie|najwyżej|przed każd\w+|ilekroć|za każdym razem|w każdym przypadku",
         wishes=r"^(?:proszę )?nie (?!(?:ma|mam|wiem|jest|dostał\w*|otrzymał\w*|pamiętam|było"
         r"|był\w*|działa|mogę|rozumiem|dziękuję|trzeba)\b)\w+|nigdy|zawsze|^tylko|tylko (?:przez"
         r"|na|po|w|sms|e-?mail\w*)|wyłącznie|nie (?:więcej|drożej|później|dłużej) niż"
@@ -239,7 +249,8 @@ LATIN_PHRASES: Final = (
         r"|proszę (?:\S+ ){0,4}(?:tylko|nie)|^(?:odpowiadaj|pisz|używaj|unikaj|mów|dzwoń)\w*"
         r"|^\w+(?:cie|j) (?:\S+ ){0,2}tylko",
         reports=r"był\w*|dostał\w*|otrzymał\w*|przyszedł|przyszł\w*|kupił\w*|zapłacił\w*"
-        r"|powiedział\w*|nie ma|jest|dotarł\w*",
+        r"|powiedział\w*|nie ma|jest|dotarł\w*|(?:zawsze|nigdy) (?:nie )?(?:się )?(?!proszę|wolę"
+        r"|chcę)\w+(?:ę|am|em)|(?!proszę|wolę|chcę)\w+(?:ę|am|em) (?:się )?zawsze",
         done=r"(?:został[aoy]?|zostały|jest|są) (?:\S+ ){0,2}(?:zarezerwowan|anulowan|zwrócon"
         r"|wysłan|potwierdzon|zamówion|opłacon|zmienion|dodan|zapisan|wykonan)\w+|pomyślnie"
         "|^gotowe",
@@ -259,7 +270,9 @@ LATIN_PHRASES: Final = (
         wishes=r"\w+m[ae]y[ıi]n(?:[ıi]z)?|her zaman|daima|asla|hiçbir zaman|^sadece|^yalnızca"
         r"|(?:sadece|yalnızca) (?:\S+ ){0,4}(?:\w+[ıiuü]n(?:[ıiuü]z)?|istiyorum|isterim)|geçmesin"
         r"|aşmasın|olmasın|tercih (?:ederim|ediyorum)|istemiyorum|\w+m[ae]l[ıi]",
-        reports=r"\w+(?:d[ıiuü]|t[ıiuü]|m[ıiuü]ş)(?:m|k|lar|ler)?\W*$|geç (?:geliyor|kalıyor)",
+        reports=r"\w+(?:d[ıiuü]|t[ıiuü]|m[ıiuü]ş)(?:m|k|lar|ler)?\W*$|geç (?:geliyor|kalıyor)"
+        r"|(?!istiyorum|istemiyorum|istemem|isterim|ederim|ediyorum)\w+(?:yorum|[aeıiuü]r[ıiuü]m)"
+        r"|asla \w+m[ae]m",
         done=r"(?:rezerve|iptal|iade|onay|sipariş|ödeme|kayıt|transfer)\w* (?:edildi|alındı"
         "|yapıldı|tamamlandı)|gönderildi|onaylandı|değiştirildi|eklendi|oluşturuldu|başarıyla"
         "|^tamamdır",
@@ -275,11 +288,12 @@ LATIN_PHRASES: Final = (
         " em chỉ luôn đừng mình ạ nhé",
         standing="từ (?:giờ|nay|bây giờ)(?: trở đi| về sau)?|sau này|trong mọi trường hợp"
         "|tuyệt đối|mỗi (?:khi|lần)|(?:hãy|xin) nhớ|vui lòng (?:không|chỉ|luôn|đừng)|xin đừng"
-        "|hãy (?:luôn|chỉ)|tối đa|không (?:vượt )?quá|nhiều nhất|trước mỗi",
+        "|hãy (?:luôn|chỉ)|tối đa|không (?:vượt )?quá|nhiều nhất|trước mỗi|bất cứ khi nào",
         wishes="đừng|không được|chớ|luôn|luôn luôn|không bao giờ|^chỉ|chỉ (?:nhắn|dùng|gọi|gửi"
         "|trả lời|muốn|cần)|(?:tôi|mình|em) (?:thích|không muốn|không ăn|ưu tiên|muốn)|phải"
         "|bắt buộc",
-        reports="đã|chưa (?:bao giờ|nhận|được|có|thấy)|hôm qua|bị|vừa",
+        reports="đã|chưa (?:bao giờ|nhận|được|có|thấy)|hôm qua|bị|vừa|(?:tôi|mình|em|anh"
+        "|chị) (?:luôn|hay|thường)(?: luôn)?(?! muốn| thích| cần| chọn| ưu)",
         done="đã (?:được )?(?:đặt|hủy|huỷ|hoàn|gửi|xác nhận|thanh toán|thay đổi|thêm|đổi|chuyển"
         "|lưu)|thành công|xong",
         failed="thất bại|không thành công|không thể|bị từ chối|không đủ|không tìm thấy|lỗi|bị khóa",
@@ -294,11 +308,12 @@ LATIN_PHRASES: Final = (
         standing="mulai (?:sekarang|hari ini|saat ini)|sejak sekarang|ke ?depannya|seterusnya"
         "|untuk selanjutnya|dalam (?:keadaan|kondisi) apa ?pun|setiap kali|ingat(?:lah)?"
         r"|(?:mohon|tolong|harap) (?:\S+ ){0,4}(?:jangan|hanya|selalu|tidak)|maksimal"
-        "|paling (?:banyak|lama)|sebelum setiap",
+        "|paling (?:banyak|lama)|sebelum setiap|kapan pun",
         wishes="jangan(?:lah)?|selalu|^hanya|hanya (?:lewat|melalui|lewat|via|mau|ingin|dengan)"
         "|tidak (?:boleh|lebih|melebihi)|lebih suka|tidak (?:mau|ingin|makan|suka)|harus|wajib"
         r"|^(?:gunakan|pakai|jawab|balas|tulis|hindari)|^(?!saya|kami|aku|ini|itu|ada)\w+ hanya",
-        reports="sudah|telah|belum|kemarin|tadi|(?<!jangan )pernah|terlambat",
+        reports="sudah|telah|belum|kemarin|tadi|(?<!jangan )pernah|terlambat|(?:saya|aku|kami"
+        "|kita) selalu(?! mau| ingin)",
         done=r"(?:sudah|telah|berhasil) (?:kami |saya )?(?:di)?\w+|berhasil|^selesai|sukses",
         failed="gagal|tidak (?:berhasil|dapat|bisa|ditemukan|cukup)|ditolak|diblokir|kesalahan"
         "|tidak mencukupi",
