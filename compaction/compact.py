@@ -41,6 +41,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
         tokens_after: Tokens of what is sent.
         compacted_messages: Messages that segments stand for.
         segments: Segments that replace them.
+        cut_results: Results of which head and tail are sent, once they were shown whole.
         reset: True if this is the first call after a compaction: its prefix moves, once.
         break_even: Calls that pay a compaction back, at this call; None where none do or none was
             due.
@@ -56,6 +57,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
     tokens_after: int
     compacted_messages: int = 0
     segments: tuple[Segment, ...] = ()
+    cut_results: int = 0
     reset: bool = False
     break_even: float | None = None
     evidence: QualityEvidence | None = None
@@ -170,6 +172,7 @@ def _compacted_chat(
     last = parts[-1] if parts else None
     head = planner.fixed + conversation.cumulative_tokens[conversation.lead]
     reset = last is not None and last.at == state.suffix.end
+    is_less = bool(parts or state.suffix.cut)
     return CompactedChat(
         messages=tuple(sent_messages),
         changed=changed,
@@ -182,8 +185,9 @@ def _compacted_chat(
         segments=tuple(part.segment for part in parts),
         reset=reset,
         break_even=state.decision.break_even,
-        evidence=needed_values_evidence(planner, state) if parts else None,
-        lost=lost_values(planner, state, sent_messages) if names_lost and parts else (),
+        evidence=needed_values_evidence(planner, state) if is_less else None,
+        lost=lost_values(planner, state, sent_messages) if names_lost and is_less else (),
+        cut_results=len(state.suffix.cut),
         last_compacted_why=last.reason.value
         if last is not None and last.reason is not None
         else "",

@@ -38,22 +38,29 @@ def needed_values_evidence(
     parts = [part for part in state.parts if part.at < here]
     before = _previous_request_point(planner, here)
     calls = list(_calls_between(planner, before, here))
-    if not parts or not calls:
+    cut_results = _cut_results(planner, state, before)
+    if not (parts or cut_results) or not calls:
         return None
     names = dict.fromkeys(
         name for call in calls for name in spaced_ids(call.arguments)[:_MAX_NAMES_PER_CALL]
     )
     if not names:
         return QualityEvidence()
-    cut = parts[-1].segment.end
+    cut = parts[-1].segment.end if parts else planner.conversation.lead
     words = planner.conversation.words_between
     kept_texts = [
         planner.conversation.messages[index].text for part in parts for index in part.kept
     ]
     unmodified_text = "\n".join(
-        [words(0, planner.conversation.lead), words(cut, before), *kept_texts]
+        [
+            words(0, planner.conversation.lead),
+            *(words(i, i + 1) for i in range(cut, before) if i not in cut_results),
+            *kept_texts,
+        ]
     )
-    compacted_text = words(planner.conversation.lead, cut)
+    compacted_text = "\n".join(
+        [words(planner.conversation.lead, cut), *(words(i, i + 1) for i in cut_results)]
+    )
     needed = [
         name
         for name in names
@@ -65,10 +72,16 @@ def needed_values_evidence(
     return QualityEvidence(needed=len(needed), lost=lost)
 
 
+def _cut_results(planner: CompactionPlanner, state: CompactionState, before: int) -> frozenset[int]:
+    """The results that were cut when the newest answer was asked for: not those new to it."""
+    shown = _previous_request_point(planner, before)
+    return frozenset(index for index in state.suffix.cut if index < shown)
+
+
 def lost_values(
     planner: CompactionPlanner, state: CompactionState, sent_messages: Sequence[bytes]
 ) -> tuple[str, ...]:
-    """Values that the compacted part named and the sent messages do not, in their order.
+    """Values of the compacted part and of cut results that the sent messages do not name.
 
     Args:
         planner: The conversation.
@@ -83,7 +96,8 @@ def lost_values(
         for stated_text in _stated_texts(text, facts_by_text)
     )
     lost: dict[Tokens, str] = {}
-    for index in range(planner.conversation.lead, state.parts[-1].segment.end):
+    end = state.parts[-1].segment.end if state.parts else planner.conversation.lead
+    for index in (*range(planner.conversation.lead, end), *sorted(state.suffix.cut)):
         for text in () if index in kept_indexes else _message_texts(messages[index]):
             named = named_values(text).items()
             lost |= {value: written for value, written in named if value not in sent_values}

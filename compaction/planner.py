@@ -20,6 +20,7 @@ from compaction.cost_model import (
     CompactionDecision,
     CompactionReason,
     CostInputs,
+    ShownCut,
     call_savings,
     decide_compaction,
     rewrite_cost,
@@ -30,7 +31,12 @@ from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Count, Voice
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.signed_content import ChangeableMessages, changeable_messages, closed_turns_end
-from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
+from compaction.verbatim_suffix import (
+    SuffixContext,
+    VerbatimSuffix,
+    cut_shown_results,
+    extend_suffix,
+)
 
 #: Minimum estimated size of a segment, as a share of the region it replaces, until one is written.
 _INITIAL_SEGMENT_SHARE: Final = 0.15
@@ -73,6 +79,7 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
         raw: The same, unmodified.
         bank: Savings by shortening, in tokens of uncached input.
         failed: Tokens of the part that was last tried in vain.
+        shown: The first message that was new to the last point's call.
         share: Size of a segment as a share of what it replaces, as in the last one that was
             written.
         decision: Decision made at the last point.
@@ -87,6 +94,7 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
     raw: int = 0
     bank: float = 0.0
     failed: int = 0
+    shown: int = 0
     share: float = _INITIAL_SEGMENT_SHARE
     decision: CompactionDecision = CompactionDecision(
         is_due=False, reason=CompactionReason.NOTHING_TO_COMPACT, break_even=None
@@ -125,12 +133,12 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _advance_to(self, state: CompactionState, point: int) -> CompactionState:
         """The state at a point."""
+        state = self._cut_shown_results(state, point)
+        shown = state.suffix.end
         state = self._extend_suffix(state, point)
         raw = self._head_tokens + self.conversation.tokens_between(self.conversation.lead, point)
-        before, sent_tokens = state.sent, self._sent_tokens(state)
-        saved = call_savings(
-            self.policy.prices, state.raw - before, (raw - state.raw) - (sent_tokens - before)
-        )
+        before, sent_tokens, prices = state.sent, self._sent_tokens(state), self.policy.prices
+        saved = call_savings(prices, state.raw - before, (raw - state.raw) - (sent_tokens - before))
         state = msgspec.structs.replace(
             state,
             calls=state.calls + 1,
@@ -138,6 +146,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             bank=state.bank + saved,
             sent=sent_tokens,
             raw=raw,
+            shown=shown,
             start=state.start or sent_tokens,
         )
         if self.policy.mode is not CompactionMode.FACTS:
@@ -146,6 +155,32 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return msgspec.structs.replace(state, decision=self._signed_decision(point))
         end = self._cut_index(state, point)
         return self._apply_decision(state, self._cost_inputs(state, end, sent_tokens - before), end)
+
+    def _cut_shown_results(self, state: CompactionState, point: int) -> CompactionState:
+        """The state with the long results cut that the last call showed, where that soon pays.
+
+        That is the cheapest moment: hardly anything stands behind them yet.
+        """
+        prices, conversation = self.policy.prices, self.conversation
+        if (
+            self.policy.mode is not CompactionMode.FACTS
+            or state.sent < max(prices.min_trim_tokens, 1)
+            or not self._changeable.allows_compaction(point)
+            or conversation.has_signed_between(conversation.last_user_message(point) or 0, point)
+        ):
+            return state
+        shown = max(state.shown, state.suffix.start)
+        suffix = cut_shown_results(conversation, state.suffix, shown, self.count)
+        cut = ShownCut(
+            ahead=state.sent - state.suffix.tokens_from(conversation, shown),
+            before=state.sent,
+            after=state.sent - state.suffix.tokens + suffix.tokens,
+        )
+        is_step = state.raw - cut.after >= prices.min_spared_tokens
+        if not is_step or not cut.pays(prices, state.bank):
+            return state
+        bank = state.bank - cut.cost(prices)
+        return msgspec.structs.replace(state, suffix=suffix, sent=cut.after, bank=bank)
 
     def _apply_decision(
         self, state: CompactionState, inputs: CostInputs, end: int
@@ -207,9 +242,13 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ),
             changeable=self._changeable,
         )
-        tail = VerbatimSuffix(start=end, end=end)
         tail = extend_suffix(
-            self.conversation, tail, state.suffix.end, self.count, before, find=self.find
+            self.conversation,
+            state.suffix.rebuilt_from(end),
+            state.suffix.end,
+            self.count,
+            before,
+            find=self.find,
         )
         return tail.tokens - state.suffix.tokens_from(self.conversation, end)
 
@@ -221,7 +260,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _after_compaction(self, state: CompactionState, part: CompactedPart) -> CompactionState:
         """The state right after a compaction; the suffix is rebuilt, for it is written anew."""
         end = part.segment.end
-        tail = VerbatimSuffix(start=end, end=end)
+        tail = state.suffix.rebuilt_from(end)
         after = msgspec.structs.replace(state, parts=(*state.parts, part), suffix=tail)
         after = self._extend_suffix(after, part.at)
         sent_tokens = self._sent_tokens(after)

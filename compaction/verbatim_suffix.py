@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from compaction.agents.file_operations import is_file_view
+from compaction.agents.shown_results import shown_result
 from compaction.conversation_view import ConversationView
 from compaction.reading.message import Count, ParsedMessage, Voice
 from compaction.reading.message_parser import count_tokens_of
@@ -47,6 +48,8 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
         looked_up: Names in it that were looked up in what was compacted.
         tokens: Tokens of all of it as it is sent.
         spared: Tokens saved if each of its results were shortened.
+        cut: Those replaced that were sent whole before: head and tail of long results.
+        cut_texts: The stamps of their texts: one that comes again was asked for again, and stays.
     """
 
     start: int
@@ -56,6 +59,13 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
     looked_up: int = 0
     tokens: int = 0
     spared: int = 0
+    cut: dict[int, ReplacedMessage] = {}
+    cut_texts: dict[bytes, None] = {}
+
+    def rebuilt_from(self, start: int) -> "VerbatimSuffix":
+        """An empty suffix from there on, which knows the results that were cut."""
+        cut = {index: message for index, message in self.cut.items() if index >= start}
+        return VerbatimSuffix(start=start, end=start, cut=cut, cut_texts=self.cut_texts)
 
     def tokens_from(self, conversation: ConversationView, start: int) -> int:
         """Tokens from a message on, as they are sent."""
@@ -129,15 +139,13 @@ def extend_suffix(
     looked_up, tokens, spared = tail.looked_up, tail.tokens, tail.spared
     for index in range(tail.end, end):
         raw = (message := conversation.messages[index]).raw
-        if not before.may_change(index):
-            tokens += message.tokens
+        settled = tail.cut.get(index)
+        if settled is not None or not before.may_change(index):
+            replaced |= {} if settled is None else {index: settled}
+            tokens += message.tokens if settled is None else settled.tokens
             continue
         if message.voice is Voice.RESULT:
-            called = conversation.calls_by_result.get(index)
-            raw = trim_result(
-                message, calls, find, is_exact=called is not None and is_file_view(called)
-            )
-            _note_result(conversation, index, calls)
+            raw = _trimmed_result(conversation, index, calls, find)
         elif message.voice is Voice.USER and tail.start > conversation.lead:
             names = _names_to_look_up(message, looked_up, find)
             looked_up += len(names)
@@ -151,22 +159,49 @@ def extend_suffix(
         if raw is not message.raw:
             replaced[index] = ReplacedMessage(raw, weighs)
         tokens += weighs
-    return VerbatimSuffix(
-        start=tail.start,
-        end=end,
-        replaced=replaced,
-        seen=calls,
-        looked_up=looked_up,
-        tokens=tokens,
-        spared=spared,
+    tail = msgspec.structs.replace(tail, end=end, replaced=replaced, seen=calls)
+    return msgspec.structs.replace(tail, looked_up=looked_up, tokens=tokens, spared=spared)
+
+
+def cut_shown_results(
+    conversation: ConversationView, tail: VerbatimSuffix, shown: int, count: Count
+) -> VerbatimSuffix:
+    """The suffix with head and tail of the long results that the last call showed whole.
+
+    Args:
+        tail: As it was sent at the last call.
+        shown: The first message that was new to it.
+        count: Returns the number of tokens in a text.
+    """
+    cut, texts, calls = dict(tail.cut), dict(tail.cut_texts), dict(tail.seen)
+    tokens = tail.tokens
+    for index in range(max(shown, tail.start), tail.end):
+        message = conversation.messages[index]
+        if message.voice is not Voice.RESULT or index in tail.replaced:
+            continue
+        raw = shown_result(message, conversation.calls_by_result.get(index))
+        stamp = text_digest(message.text) if raw is not None else b""
+        if raw is not None and stamp not in tail.cut_texts:
+            cut[index] = ReplacedMessage(raw, count_tokens_of(raw, count))
+            texts[stamp] = None
+            calls.pop(stamp, None)
+            tokens += cut[index].tokens - message.tokens
+    replaced = dict(sorted({**tail.replaced, **cut}.items()))
+    return msgspec.structs.replace(
+        tail, cut=cut, cut_texts=texts, replaced=replaced, seen=calls, tokens=tokens
     )
 
 
-def _note_result(conversation: ConversationView, index: int, calls: dict[bytes, str]) -> None:
-    """Notes the call of a result that a later one may point to."""
-    message = conversation.messages[index]
+def _trimmed_result(
+    conversation: ConversationView, index: int, calls: dict[bytes, str], find: TextAnalyzer
+) -> bytes:
+    """The result in a shorter form without loss; its call is noted, for a later one to point to."""
+    message, called = conversation.messages[index], conversation.calls_by_result.get(index)
+    is_exact = called is not None and is_file_view(called)
+    raw = trim_result(message, calls, find, is_exact=is_exact)
     if message.whole:
         calls.setdefault(text_digest(message.text), conversation.short_call(index))
+    return raw
 
 
 def _names_to_look_up(

@@ -20,7 +20,7 @@ Usage: python -m tests.bench.compaction_costs [SET …] [--model ID …] [--safe
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
@@ -177,7 +177,11 @@ def play(
         held.finish_answer(prompt, ids.of(answer[0]) if answer else (), ask.at + ask.took)
         total += list_cost(served, ids.count(answer), here)
         before = ask.end
-    return SessionResult(nanos=total, compactions=sum(sent.reset for sent in sends))
+    return SessionResult(
+        nanos=total,
+        compactions=sum(sent.reset for sent in sends),
+        tokens=sum(ids.count(sent.messages) for sent in sends),
+    )
 
 
 def price_of_notes(sends: Sequence[SentRequest], small: PricedRoute) -> int:
@@ -245,7 +249,7 @@ class Bench:
                 made = play(talk, sends, here, self.ids)
                 pairs.append((sends, made))
             more = price_of_notes(sends, self.small) if name.endswith(_ASKED) else 0
-            played[name] = SessionResult(nanos=made.nanos + more, compactions=made.compactions)
+            played[name] = replace(made, nanos=made.nanos + more)
         return played
 
     def _sends(self, name: str, talk: RecordedConversation, here: PricedRoute) -> list[SentRequest]:
@@ -295,7 +299,7 @@ def main() -> None:
             f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(RECORDINGS)}"
         )
     heads = ["set", "route", "safety", "sessions", "compacted", "dearer", "dearest", "costlier"]
-    heads += given.only
+    heads += [*given.only, *(f"{name}, tokens" for name in given.only if name in _PRICED)]
     print(f"| {' | '.join(heads)} |\n|---|---|{'--:|' * (len(heads) - 2)}")
     for name in given.sets:
         talks, bench = list(RECORDINGS[name]()), Bench()
@@ -314,6 +318,11 @@ def _line(result: SetResult, names: Sequence[str]) -> str:
         f"{100 * worst - 100:+.1f} %" if worst else "",
         str(result.costlier.get("ours", 0)),
         *(f"{result.nanos[name] / 1e9:.3f}" for name in names),
+        *(
+            f"{100 * result.tokens[name] / result.tokens['never'] - 100:+.1f} %"
+            for name in names
+            if name in _PRICED
+        ),
     ]
     return " | ".join(cells)
 

@@ -177,15 +177,11 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionResult:
-    """Cost and compactions of one session.
-
-    Attributes:
-        nanos: Its cost at list prices.
-        compactions: How often it was compacted.
-    """
+    """Cost at list prices, compactions and tokens of one session."""
 
     nanos: int
     compactions: int
+    tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -281,10 +277,12 @@ class SetResult:
     dearer: dict[str, int] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
     costlier: dict[str, int] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
 
     def add(self, name: str, played: SessionResult, never: SessionResult) -> None:
         """Count a session."""
         self.nanos[name] = self.nanos.get(name, 0) + played.nanos
+        self.tokens[name] = self.tokens.get(name, 0) + played.tokens
         self.compacted[name] = self.compacted.get(name, 0) + (played.compactions > 0)
         dearer = played.compactions > 0 and played.nanos > never.nanos
         self.dearer[name] = self.dearer.get(name, 0) + dearer

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from compaction.cost_model import (
     CompactionReason,
     CostInputs,
+    ShownCut,
     break_even_calls,
     call_savings,
     decide_compaction,
@@ -323,3 +324,29 @@ def test_a_bank_that_owes_is_made_good_before_the_next_compaction():
     owing = replace(FIELD, bank=-10_000.0)
 
     assert repayment_calls(CLAUDE, owing) > break_even_calls(CLAUDE, owing)
+
+
+def test_a_cut_of_a_shown_result_writes_what_stays_of_it():
+    cut = ShownCut(ahead=5_000, before=8_000, after=5_200)
+
+    assert cut.cost(CLAUDE) == pytest.approx(1.15 * 200)
+    assert cut.pays(CLAUDE, 0.0)
+
+
+def test_a_cut_is_paid_by_what_was_saved_and_soon_paid_back():
+    cut = ShownCut(ahead=5_000, before=6_000, after=5_140)  # costs 161, saves 86 a call
+
+    assert not cut.pays(CLAUDE, 70.0)
+    assert cut.pays(CLAUDE, 80.0)
+    slow = ShownCut(ahead=5_000, before=6_000, after=5_200)
+    assert not slow.pays(CLAUDE, 1e9)
+
+
+def test_a_cut_that_shortens_nothing_does_not_pay():
+    assert not ShownCut(ahead=10, before=10, after=10).pays(CLAUDE, 1e9)
+
+
+def test_a_cut_on_a_cache_of_whole_prompts_writes_all_of_it():
+    cut = ShownCut(ahead=5_000, before=8_000, after=5_200)
+
+    assert cut.cost(replace(CLAUDE, block=0)) == pytest.approx(1.15 * 5_200)

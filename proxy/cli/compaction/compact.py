@@ -136,7 +136,7 @@ def _show(terminal: Terminal, result: "DryRunResult", came: int, model: str) -> 
         messages = quantity(len(result.messages), "message")
         terminal.say("", f"What would be sent ({messages}; --json has all)")
         _show_messages(terminal, result, model)
-    if result.compacted:
+    if result.compacted or result.cut_results:
         terminal.say("", _lost_line(result.lost))
         terminal.say(*kept_line(result))
 

@@ -58,6 +58,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         compacted: True if facts stand for any of it.
         reason: Code of the reason for its decision.
         compacted_messages: Number of messages that the facts replace.
+        cut_results: Results of which head and tail are sent, once they were shown whole.
         break_even: N*: calls that pay the compaction back, this one included; None where none do.
         segments: Messages that each part of the facts replaces, and its tokens, by the counts it
             was decided with.
@@ -81,6 +82,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     changed: bool
     compacted_messages: int
+    cut_results: int
     mode: str
     model: str
     break_even: float | None
@@ -167,6 +169,7 @@ def dry_run(
         reason=result.reason,
         changed=result.changed,
         compacted_messages=result.compacted_messages,
+        cut_results=result.cut_results,
         mode=policy.mode.value,
         model=model,
         break_even=result.break_even,

@@ -61,7 +61,9 @@ def _outcome_line(result: DryRunResult, came: int) -> str:
             f" nothing more is compacted now: {why}."
         )
     if result.changed:
-        return f"Trimmed: tool results are shortened without loss. Not compacted: {why}."
+        cut = f", {result.cut_results} of them to head and tail after they were shown whole"
+        how = cut if result.cut_results else " without loss"
+        return f"Trimmed: tool results are shortened{how}. Not compacted: {why}."
     return f"Not compacted: {why}. It would be sent unmodified."
 
 

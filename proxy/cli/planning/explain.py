@@ -25,6 +25,7 @@ _PHASES: Final = ("gateway", "queue", "prefill", "decode", "transfer")
 #: With which a provider's own compaction was asked for.
 _PROVIDER_ASKED: Final = "asked"
 _TRIMMED_TEXT: Final = "Trimmed, tool results alone and without loss"
+_RESULTS_ALONE_TEXT: Final = "Trimmed, tool results alone"
 #: Of receipts that are older than the count of compacted messages.
 _SHORTER_TEXT: Final = "Sent shorter, compacted earlier or tool results alone"
 
@@ -152,7 +153,7 @@ def _shortened_lines(receipt: Receipt) -> Iterator[str]:
     if receipt.compaction == CompactionMode.TRIM:
         what, more = _TRIMMED_TEXT, ""
     elif messages == 0:
-        what, more = _TRIMMED_TEXT, f"No message was compacted: {reason_text(why)}."
+        what, more = _RESULTS_ALONE_TEXT, f"No message was compacted: {reason_text(why)}."
     elif why in COMPACTED_CODES:
         what, more = f"Compacted{_messages_text(messages)}", f"Why: {reason_text(why)}."
     else:

@@ -17,6 +17,7 @@ def dry_run_result(**fields: Any) -> DryRunResult:
         "reason": "does_not_pay",
         "changed": False,
         "compacted_messages": 0,
+        "cut_results": 0,
         "mode": "facts",
         "model": "any",
         "break_even": None,
@@ -140,6 +141,9 @@ def test_trim_is_reported_in_its_own_words() -> None:
 
     assert lines_of_summary(**trim, changed=True)[1] == (
         "Trimmed: tool results are shortened without loss. Not compacted: trim goes no further."
+    )
+    assert lines_of_summary(changed=True, cut_results=2)[1].startswith(
+        "Trimmed: tool results are shortened, 2 of them to head and tail after they were shown"
     )
     assert "no tool result can be shortened" in lines_of_summary(**trim)[1]
     assert "asks for a summary" in lines_of_summary(mode="trim", reason="client")[1]

@@ -141,6 +141,7 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
     rows = [{"name": f"tea {n}", "state": "sent"} for n in range(40)]
     lines = agent(2)
     messages = orjson.loads(lines[-1].body)["messages"]
+    messages[2]["tool_calls"][0]["function"]["name"] = "list_teas"
     messages[3]["content"] = orjson.dumps(rows).decode()
     body_sent = variant.body(call(*messages), 0.0)
 
