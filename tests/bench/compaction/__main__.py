@@ -77,22 +77,30 @@ class _Cell:
         """True if facts keep less than the goal."""
         return self.percents[FACTS] < self.goal - _TIE
 
-    def line(self, *, is_short: bool) -> str:
-        """A line of the table, with all simple ways or the best alone."""
-        needs = sum(len(result.needed) for result in self.results)
+    @property
+    def tokens(self) -> float:
+        """Percent of the conversations' tokens that facts take, as all ways do."""
         before, after = (sum(getattr(r, key) for r in self.results) for key in ("before", "after"))
-        simple = [f"{self.percents[way]:.1f}" for way in WAYS[1:]]
+        return 100 * after / max(1, before)
+
+    def line(self) -> str:
+        """A line of the whole table."""
         cells = [
             self.name,
             self.size,
-            str(needs),
-            f"{100 * after / max(1, before):.1f}",
-            f"{self.percents[FACTS]:.1f}",
-            *([f"{self.percents[self.best]:.1f}, {self.best}"] if is_short else simple),
+            str(sum(len(result.needed) for result in self.results)),
+            f"{self.tokens:.1f}",
+            *(f"{self.percents[way]:.1f}" for way in WAYS),
             f"{self.goal:g}" if self.goal else "",
             ", ".join(self._marks()),
         ]
         return f"| {' | '.join(cells)} |"
+
+    def short_text(self) -> str:
+        """Facts, the best simple way and the tokens of both."""
+        facts = f"{self.percents[FACTS]:.1f}"
+        facts = f"**{facts}**" if self.is_below else facts
+        return f"{facts}, {self.percents[self.best]:.1f} @ {self.tokens:.0f}"
 
     def _marks(self) -> Iterator[str]:
         if self.is_below:
@@ -123,24 +131,37 @@ def main() -> None:
     parser.add_argument("rows", nargs="*", help="rows by the beginning of their names")
     parser.add_argument("--whole", action="store_true", help="take every dialogue")
     parser.add_argument("--held-back", action="store_true", help="the third held back alone")
-    parser.add_argument("--best", action="store_true", help="show the best simple way alone")
+    parser.add_argument("--best", action="store_true", help="a line for each measure")
     parser.add_argument("--most", type=int, default=_MOST, help="dialogues of a row")
     parser.add_argument("--missing", type=int, default=0, help="name so much that facts miss")
     parser.add_argument("--more", type=Path, default=chat_sets.DATA, help="folder of further sets")
     options = parser.parse_args()
-    cells = []
-    columns = ["best simple way"] if options.best else list(WAYS[1:])
-    print(f"| measure | size | n | tokens % | {' | '.join([FACTS, *columns])} | goal | |")
-    print(f"|---|--:|--:|--:|--:|{'--:|' * len(columns)}--:|---|")
-    for cell in _cells(options):
-        print(cell.line(is_short=options.best), flush=True)
-        cells.append(cell)
-        for text in list(_missing_needs(cell.results))[: options.missing]:
-            print(f"    {text}")
+    cells = list(_shown_best(options) if options.best else _shown_whole(options))
     below, short = (sum(cell.is_below for cell in cells), sum(cell.is_short for cell in cells))
     print(f"\n{len(cells)} cells: {below} below a simple way, {short} short of their goal.")
     if not options.rows or "wishes" in options.rows:
         print(_wishes_line(is_held_back=options.held_back))
+
+
+def _shown_whole(options: argparse.Namespace) -> Iterator[_Cell]:
+    """The cells, a line each, with all simple ways."""
+    print(f"| measure | size | n | tokens % | {' | '.join(WAYS)} | goal | |")
+    print(f"|---|--:|--:|--:|{'--:|' * len(WAYS)}--:|---|")
+    for cell in _cells(options):
+        print(cell.line(), flush=True)
+        for text in list(_missing_needs(cell.results))[: options.missing]:
+            print(f"    {text}")
+        yield cell
+
+
+def _shown_best(options: argparse.Namespace) -> Iterator[_Cell]:
+    """The cells, a measure each line: facts, the best simple way @ tokens; bold where below."""
+    print(f"| measure | {' | '.join(SIZES)} |\n|---|{'--:|' * len(SIZES)}")
+    for name, row in groupby(_cells(options), lambda cell: cell.name):
+        cells = {cell.size: cell for cell in row}
+        texts = [cells[size].short_text() if size in cells else "" for size in SIZES]
+        print(f"| {name} | {' | '.join(texts)} |", flush=True)
+        yield from cells.values()
 
 
 def _wishes_line(*, is_held_back: bool) -> str:
