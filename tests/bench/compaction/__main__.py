@@ -80,8 +80,8 @@ class _Cell:
     @property
     def tokens(self) -> float:
         """Percent of the conversations' tokens that facts take, as all ways do."""
-        before, after = (sum(getattr(r, key) for r in self.results) for key in ("before", "after"))
-        return 100 * after / max(1, before)
+        before = sum(result.before for result in self.results)
+        return 100 * sum(result.after for result in self.results) / max(1, before)
 
     def line(self) -> str:
         """A line of the whole table."""
