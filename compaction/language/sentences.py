@@ -6,6 +6,8 @@ from typing import Final
 
 #: Marks that may stand between a sentence's stop and its end.
 _CLOSERS: Final = "\"')\\]»”’」』）】》"
+_CLOSING: Final = frozenset(_CLOSERS)
+_STOPS: Final = frozenset(".!?…")
 #: Stops after which a sentence ends with or without a space: Chinese and Japanese, Hindi, Arabic,
 #: Urdu, Armenian, Ethiopic, Burmese, Khmer.
 _FULL_STOPS: Final = "。！？｡।॥؟۔։።။។"
@@ -14,14 +16,12 @@ CUT_MARKS: Final = "、，；。：！？"
 #: Letters of Thai and Lao, which have no stops: sentences are separated by spaces.
 _THAI: Final = "\u0e00-\u0eff"
 _HAN: Final = "\u3040-\u30ff\u3400-\u9fff"
-#: Regular expression for a stop with the space after it. It begins with the space and looks back
-#: from there, which makes the search fast.
-_STOP: Final = re.compile(
-    rf"\s(?:(?<=[.!?…]\s)|(?<=[.!?…][{_CLOSERS}]\s)(?![^\W\d_A-Z]))\s*"
-).finditer
-#: The same for lines with other scripts than Latin.
+#: Regular expression for the space after a stop, or after a mark that may close a sentence. It
+#: begins with the space and looks back from there, which makes the search fast.
+_STOP: Final = re.compile(r"\s(?<=[.!?\"')\]]\s)\s*").finditer
+#: The same for lines with other letters than ASCII.
 _ANY_STOP: Final = re.compile(
-    rf"\s(?:(?<=[.!?…]\s)|(?<=[.!?…][{_CLOSERS}]\s)(?![^\W\d_A-Z]))\s*"
+    rf"\s(?<=[.!?…{_CLOSERS}]\s)\s*"
     rf"|(?<=[{_FULL_STOPS}])[{_CLOSERS}]*(?![{_FULL_STOPS}{_CLOSERS}!?])\s*"
     rf"|(?<=[!?])(?=[{_HAN}])"
     rf"|(?<=[{_THAI}])\s+(?=[{_THAI}])"
@@ -69,9 +69,13 @@ def _ends_sentence(line: str, start: int, stop: re.Match[str]) -> bool:
     """True if a sentence of a line that begins at ``start`` ends at a stop."""
     end = stop.start()
     last = line[end - 1]
+    if last == ".":
+        return not _is_abbreviated(line, start, stop)
     if "\u0e00" <= last <= "\u0eff":
         return end - start >= _MIN_THAI_CHARS or line.endswith(_THAI_PARTICLES, start, end)
-    return last != "." or not _is_abbreviated(line, start, stop)
+    if last in _CLOSING and stop[0].isspace():
+        return line[end - 2 : end - 1] in _STOPS and not line[stop.end() :][:1].islower()
+    return True
 
 
 def _is_abbreviated(line: str, start: int, stop: re.Match[str]) -> bool:
