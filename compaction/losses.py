@@ -1,26 +1,41 @@
-"""Measures losses of compaction: values that later calls needed, or that are no longer sent."""
+"""Measures losses of compaction: values that later calls needed, and what is no longer sent."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
-from compaction.facts.fact import Fact, FactKind
-from compaction.planner import CompactionPlanner, CompactionState
+from compaction.facts.call_outcomes import OK, UNKNOWN, action_outcome
+from compaction.facts.fact import Fact, FactKind, Region
+from compaction.facts.region_contents import read_region
+from compaction.facts.rendering import flatten_text, text_head
+from compaction.language.proper_names import proper_names
+from compaction.planner import CompactedPart, CompactionPlanner, CompactionState
 from compaction.quality_evidence import QualityEvidence
-from compaction.reading.message import CalledTool, CannotCompactError, ParsedMessage
+from compaction.reading.message import CalledTool, CannotCompactError, ParsedMessage, Voice
 from compaction.reading.message_parser import parse_message
 from compaction.reading.redaction import REDACTED, redact_secrets
 from compaction.recall import contains_name, spaced_ids
 from compaction.results.lossless_compression import parse_result
 from compaction.results.value_leaves import leaf_strings
-from compaction.value_tokens import TokenIndex, Tokens, named_values
+from compaction.value_tokens import (
+    SPACELESS_SCRIPTS,
+    TokenIndex,
+    Tokens,
+    named_values,
+    value_tokens,
+)
 
 #: Removes counts of omitted items, which are not values of the kept text.
 _counts: Final = re.compile(r"\(\d+\)|and \d+ more").sub
 #: Maximum names of one call that are looked up.
 _MAX_NAMES_PER_CALL: Final = 64
-#: Maximum lost values that are reported.
+#: Maximum losses that are reported, and maximum characters of an answer.
 _MAX_LOST_VALUES: Final = 1_000
+_MAX_ANSWER_CHARS: Final = 60
+#: Minimum words of an answer: a courtesy has fewer.
+_MIN_ANSWER_WORDS: Final = 4
+_long_words: Final = re.compile(rf"[^\W\d_{SPACELESS_SCRIPTS}]{{4,}}").findall
+_signs: Final = re.compile(rf"[{SPACELESS_SCRIPTS}]{{2,}}").findall
 
 
 def needed_values_evidence(
@@ -81,29 +96,111 @@ def _cut_results(planner: CompactionPlanner, state: CompactionState, before: int
 def lost_values(
     planner: CompactionPlanner, state: CompactionState, sent_messages: Sequence[bytes]
 ) -> tuple[str, ...]:
-    """Values of the compacted part and of cut results that the sent messages do not name.
+    """The compacted part's values and names, failed actions and answers that are no longer sent.
+
+    A value or a name is lost where it stands in none of the sent texts. An action that failed, or
+    whose outcome is unknown, is lost where no line is of it. An answer, the assistant's text behind
+    a user's message, is lost where no line is of it and most of its words stand nowhere either.
+    Values and names come first, then failures, then answers, each in its order.
 
     Args:
         planner: The conversation.
     """
-    messages = planner.conversation.messages
-    kept_indexes = {index for part in state.parts for index in part.kept}
     facts_by_text = {part.segment.text: part.segment.facts for part in state.parts}
-    sent_values = TokenIndex(
+    sent_texts = [
         stated_text
         for raw in sent_messages
         for text in _message_texts(parse_message(raw))
         for stated_text in _stated_texts(text, facts_by_text)
+    ]
+    lost = dict.fromkeys(
+        [
+            *_lost_values(planner, state, TokenIndex(sent_texts)),
+            *_lost_failures(planner, state),
+            *_lost_answers(planner, state, content_words("\n".join(sent_texts))),
+        ]
     )
-    lost: dict[Tokens, str] = {}
+    return tuple(lost)[:_MAX_LOST_VALUES]
+
+
+def _lost_values(
+    planner: CompactionPlanner, state: CompactionState, sent_values: TokenIndex
+) -> Iterator[str]:
+    """The values and names of the compacted part, and of cut results, that are not sent."""
+    seen: set[Tokens] = set()
+    for index in (*_compacted_indexes(planner, state), *sorted(state.suffix.cut)):
+        message = planner.conversation.messages[index]
+        for text in _message_texts(message):
+            named = dict(named_values(text))
+            if message.voice is not Voice.RESULT or text is not message.text:
+                named |= {value_tokens(name): name for name in proper_names(text)}
+            for value, written in named.items():
+                if value not in seen and value not in sent_values:
+                    yield written
+                seen.add(value)
+        if len(seen) > _MAX_LOST_VALUES:
+            return
+
+
+def _compacted_indexes(planner: CompactionPlanner, state: CompactionState) -> Iterator[int]:
+    """The messages that segments stand for."""
+    kept_indexes = {index for part in state.parts for index in part.kept}
     end = state.parts[-1].segment.end if state.parts else planner.conversation.lead
-    for index in (*range(planner.conversation.lead, end), *sorted(state.suffix.cut)):
-        for text in () if index in kept_indexes else _message_texts(messages[index]):
-            named = named_values(text).items()
-            lost |= {value: written for value, written in named if value not in sent_values}
-        if len(lost) > _MAX_LOST_VALUES:
-            break
-    return tuple(lost.values())[:_MAX_LOST_VALUES]
+    for index in range(planner.conversation.lead, end):
+        if index not in kept_indexes:
+            yield index
+
+
+def _lost_failures(planner: CompactionPlanner, state: CompactionState) -> Iterator[str]:
+    """Actions that failed, or whose outcome is unknown, and of which no line is."""
+    for part in state.parts:
+        standing = _messages_with_lines(part)
+        region = Region(
+            messages=planner.conversation.messages,
+            units=planner.conversation.units,
+            start=part.segment.start,
+            end=part.segment.end,
+            kept=frozenset(part.kept),
+        )
+        for exchange in read_region(region).exchanges:
+            ended = action_outcome(exchange)
+            if exchange.is_action and ended != OK and standing.isdisjoint(exchange.messages):
+                state_word = "unknown" if ended == UNKNOWN else "failed"
+                yield f"{exchange.called.name} ({state_word}) in turn {exchange.turn}"
+
+
+def _lost_answers(
+    planner: CompactionPlanner, state: CompactionState, sent_words: Container[str]
+) -> Iterator[str]:
+    """Answers of which no line is, and most of whose words stand nowhere."""
+    standing = {index for part in state.parts for index in _messages_with_lines(part)}
+    messages = planner.conversation.messages
+    for index in _compacted_indexes(planner, state):
+        message = messages[index]
+        is_answer = message.voice is Voice.ASSISTANT and messages[index - 1].voice is Voice.USER
+        if is_answer and not message.calls and index not in standing:
+            words = content_words(message.text)
+            gone = [word for word in words if word not in sent_words]
+            if len(words) >= _MIN_ANSWER_WORDS and 2 * len(gone) > len(words):
+                text = text_head(flatten_text(redact_secrets(message.text)), _MAX_ANSWER_CHARS)
+                yield f"answer: {text}"
+
+
+def _messages_with_lines(part: CompactedPart) -> frozenset[int]:
+    """The messages of a part of which a line is, other than that they are gone."""
+    return frozenset(
+        index
+        for fact in part.segment.facts
+        if fact.kind is not FactKind.GONE
+        for index in fact.messages
+    )
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words of four letters and more in small letters; pairs of signs where none part words."""
+    small = text.lower()
+    pairs = [run[start : start + 2] for run in _signs(small) for start in range(len(run) - 1)]
+    return frozenset([*_long_words(small), *pairs])
 
 
 def redact_values(values: Sequence[str], raws: Sequence[bytes]) -> tuple[str, ...]:
@@ -115,8 +212,8 @@ def redact_values(values: Sequence[str], raws: Sequence[bytes]) -> tuple[str, ..
     messages = [parse_message(raw) for raw in raws] if values else []
     texts = [message.text for message in messages]
     texts += [call.arguments for message in messages for call in message.calls]
-    shown = TokenIndex(map(redact_secrets, texts))
-    return tuple([value if value in shown else REDACTED for value in values])
+    whole, shown = TokenIndex(texts), TokenIndex(map(redact_secrets, texts))
+    return tuple([REDACTED if value in whole and value not in shown else value for value in values])
 
 
 def _stated_texts(text: str, facts_by_text: Mapping[str, Sequence[Fact]]) -> Iterator[str]:

@@ -11,7 +11,8 @@ with their counters in Chinese and Japanese. Figures are read in every script's 
 ones too; numerals that are words (三千, *thirty*) are none.
 
 A text names a value where the value's tokens stand in it one after the other, each whole: 3000 is
-not in 30005, and 30 not in 2026-04-30.
+not in 30005, and 30 not in 2026-04-30. 04:00, 4:00 and 04:00:00 are one time, and a path stands
+where a longer one ends with it.
 """
 
 import re
@@ -92,12 +93,14 @@ _names: Final = re.compile(
     r".*(?:[a-z][A-Z]|\w[@/]\w|[^\W_]_{1,4}[^\W_]).*|[A-Z]{3,5}|(?=.{6}).*[^\W\d]\.[A-Za-z]\w{0,9}",
     re.DOTALL,
 ).fullmatch
+_is_path: Final = re.compile(r"(?=.*[./])[^\W\d].*[^\W\d]", re.DOTALL).fullmatch
 _digit: Final = re.compile(r"\d").search
 _letter: Final = re.compile(_L).match
 #: Characters that join the text on both sides to one name, and to one figure.
 _NAME_JOINS, _FIGURE_JOINS = "-", "-.,:/"
 #: Words with a slash that are not names.
 _ORDINARY: Final = frozenset({"and/or", "he/she", "his/her", "yes/no", "n/a", "w/o", "either/or"})
+_time: Final = re.compile(r"(?<![\d.T])(?<!\d:)0?(\d{1,2})(:\d\d)(?::00)?(?![\d:])").sub
 _escape: Final = re.compile(r"\\u([0-9a-fA-F]{4})").sub
 _MAX_TOKEN_CHARS: Final = 4_096
 
@@ -109,18 +112,26 @@ Tokens = tuple[str, ...]
 
 
 def normalize_text(text: str) -> str:
-    """The text in one spelling: letters composed, digits as 0 to 9, escapes of JSON undone."""
+    """The text in one spelling: letters composed, digits as 0 to 9, escapes of JSON undone.
+
+    A clock's time is without a zero before its hour, and without seconds that are none.
+    """
     if "\\" in text:
         text = _escape(lambda match: chr(int(match[1], 16)), text.replace("\\\\", "\\"))
         for mark in ("\\n", "\\r", "\\t", '\\"'):
             text = text.replace(mark, " ")
         text = text.replace("\\", "/")
-    if text.isascii():
-        return text
-    return "".join(
-        str(unicodedata.decimal(char)) if char.isdecimal() else char
-        for char in unicodedata.normalize("NFKC", text).translate(_SEPARATORS)
-    )
+    if not text.isascii():
+        text = "".join(
+            str(unicodedata.decimal(char)) if char.isdecimal() else char
+            for char in unicodedata.normalize("NFKC", text).translate(_SEPARATORS)
+        )
+    return _time(r"\1\2", text) if ":" in text else text
+
+
+def value_tokens(written: str) -> Tokens:
+    """The tokens of a value."""
+    return tuple(_tokens(normalize_text(written)))
 
 
 def named_values(text: str) -> Mapping[Tokens, str]:
@@ -148,7 +159,11 @@ class TokenIndex:
 
     def __contains__(self, value: object) -> bool:
         tokens = value if isinstance(value, tuple) else _tokens(normalize_text(str(value)))
-        return bool(tokens) and f"{_BREAK}{_BREAK.join(tokens)}{_BREAK}" in self._row
+        if not tokens:
+            return False
+        run = f"{_BREAK.join(tokens)}{_BREAK}"
+        is_path = len(tokens) == 1 and _is_path(tokens[0]) is not None
+        return f"{_BREAK}{run}" in self._row or (is_path and f"/{run}" in self._row)
 
 
 def find_name(text: str, name: str, start: int = 0) -> int:

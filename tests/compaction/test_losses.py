@@ -100,7 +100,7 @@ def test_where_no_call_was_made_there_is_no_evidence():
 SHAPES = (
     "W-{n}", "#R{n}X", "${n}", "{n} EUR", "{n} %", "{n}", "{d} April {y}", "{d}. April {y}",
     "April {d}, {y}", "{y}-04-{d}", "{y}年4月{d}日", "{n}元", "order_{n}_id", "src/part{n}/main.py",
-    "mei{n}@example.com", "\uff11{n}", "\u0663{n}", "{y}-04-{d}T10:{d}:00Z",
+    "mei{n}@example.com", "Karla Mei{w}", "\uff11{n}", "\u0663{n}", "{y}-04-{d}T10:{d}:00Z",
 )  # fmt: skip
 #: Words without values, in several scripts.
 PLAIN = (
@@ -114,13 +114,14 @@ PLAIN = (
 
 
 def value(shape: str, number: int) -> str:
-    return shape.format(n=1_000 + number, d=10 + number % 20, y=1_900 + number)
+    word = "abcdefghij"[number % 10] + "klmnopqrst"[number // 10 % 10]
+    return shape.format(n=1_000 + number, d=10 + number % 20, y=1_900 + number, w=word)
 
 
 values = st.builds(value, st.sampled_from(SHAPES), st.integers(0, 120))
 Turn = tuple[str, list[str], str]
 turns = st.tuples(
-    st.sampled_from(["says", "gets", "acts", "asks"]),
+    st.sampled_from(["says", "gets", "acts", "asks", "fails"]),
     st.lists(values, max_size=5),
     st.sampled_from(PLAIN),
 )
@@ -129,11 +130,18 @@ turns = st.tuples(
 def turn_with_values(number: int, turn: Turn) -> list[bytes]:
     """A turn that holds these values in somebody's words, a result, or a call."""
     kind, written, plain = turn
-    sentence = f"{plain}: {' | '.join(written)}. {plain * 20}"
+    sentence = long_sentence(number, written, plain)
     if kind == "says":
         return [user(plain), assistant(sentence)]
     if kind == "asks":
         return [user(sentence), assistant(plain)]
+    if kind == "fails":
+        wish = {"note": plain}
+        return [
+            user(sentence),
+            *tool_call_and_result(tool_name(number), wish, "Error: refused", f"c{number}"),
+            assistant(plain),
+        ]
     record = {f"field{chr(97 + n)}": word for n, word in enumerate(written)} | {"note": plain * 9}
     if kind == "acts":
         return [
@@ -146,6 +154,20 @@ def turn_with_values(number: int, turn: Turn) -> list[bytes]:
         *tool_call_and_result("get_it", {"page": plain}, record, f"c{number}"),
         assistant(plain),
     ]
+
+
+def opening(number: int) -> str:
+    """A word that only one turn holds."""
+    return "abcdefghijkl"[number] * 6
+
+
+def long_sentence(number: int, written: list[str], plain: str) -> str:
+    return f"{opening(number)} {plain}: {' | '.join(written)}. {opening(number)} {plain * 20}"
+
+
+def tool_name(number: int) -> str:
+    """A tool for each turn."""
+    return f"update_{'abcdefghijkl'[number]}"
 
 
 def spelt(text: str) -> str:
@@ -195,6 +217,46 @@ def sent_texts(messages: tuple[bytes, ...]) -> list[str]:
     return [spelt(string) for string in strings]
 
 
+def lost_failures(talk: list[Turn], lines: list[str]) -> list[str]:
+    """Failed actions of which no line tells."""
+    return [
+        f"{tool_name(index)} (failed) in turn {index + 1}"
+        for index, (kind, _, _) in enumerate(talk)
+        if kind == "fails" and not any(f"{tool_name(index)}(" in line for line in lines)
+    ]
+
+
+def lost_answers(talk: list[Turn], lines: list[str], texts: list[str]) -> list[str]:
+    """Openings of answers of which no line is, and most of whose words stand nowhere."""
+    words = long_words(" ".join(texts))
+    lost = []
+    for number, (kind, written, plain) in enumerate(talk):
+        needed = long_words(long_sentence(number, written, plain)) if kind == "says" else set()
+        has_line = any(opening(number) in line for line in lines)
+        if len(needed) >= 4 and 2 * len(needed - words) > len(needed) and not has_line:
+            lost.append(f"answer: {opening(number)}")
+    return lost
+
+
+def long_words(text: str) -> set[str]:
+    """Words of four letters and more, and pairs of letters where none part words."""
+    words, run = set(), ""
+    for letter in f"{text.lower()} ":
+        if run and letter.isalpha() and is_cjk(letter) == is_cjk(run[-1]):
+            run += letter
+            continue
+        if run and is_cjk(run[-1]):
+            words |= {run[place : place + 2] for place in range(len(run) - 1)}
+        elif len(run) >= 4:
+            words.add(run)
+        run = letter if letter.isalpha() else ""
+    return words
+
+
+def is_cjk(letter: str) -> bool:
+    return unicodedata.name(letter).startswith(("CJK", "HIRAGANA", "KATAKANA"))
+
+
 @pytest.mark.slow
 @examples(75, deadline=None)
 @given(st.lists(turns, min_size=3, max_size=12), st.sampled_from([0, 1, 60, 150, 300, 600, 1_200]))
@@ -210,8 +272,12 @@ def test_lost_values_equal_those_of_an_independent_scan(talk, target):
 
     compacted = {word for _, written, _ in talk for word in written} if chat.segments else set()
     texts = sent_texts(chat.messages)
-    assert {spelt(name) for name in chat.lost} == {
-        spelt(word).strip("#") for word in compacted if not is_contained(texts, word)
+    lines = [line for segment in chat.segments for line in segment.text.split("\n")]
+    named = [name[:14] if name.startswith("answer: ") else spelt(name) for name in chat.lost]
+    assert set(named) == {
+        *(spelt(word).strip("#") for word in compacted if not is_contained(texts, word)),
+        *(lost_failures(talk, lines) if chat.segments else ()),
+        *(lost_answers(talk, lines, texts) if chat.segments else ()),
     }
 
 
@@ -231,5 +297,39 @@ def test_lost_values_are_named_in_every_script(words):
     )
 
     assert compacted.segments
-    assert len(compacted.lost) == 1
     assert spelt(words).endswith(compacted.lost[0])
+    assert all(item.startswith("answer: It is ") for item in compacted.lost[1:])
+
+
+def test_names_failures_and_answers_that_are_gone_are_named():
+    rules = "You can pay by card at the front desk, and dogs are welcome in every cabin. "
+    raws = [
+        user("Who is it, and how do I pay?"),
+        assistant("You see Karla Meier. " + rules * 9),
+        user("Pay it."),
+        *tool_call_and_result("transfer_money", {"to": "x" * 900}, "Error: refused"),
+        assistant("No."),
+        *(text for _ in range(4) for text in (user("Well"), assistant("Hm"))),
+        user("Bye"),
+    ]
+    policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=1)
+
+    lost = compact(raws, policy, memory=CompactionMemory(), names_lost=True).lost
+
+    assert "Karla Meier" in lost
+    assert any(item.startswith("answer: You see Karla Meier.") for item in lost)
+    failed = "transfer_money (failed) in turn 2"
+    assert (failed in lost) is (b"transfer_money(" not in b"".join(facts_of(raws, policy)))
+
+
+def facts_of(raws: list[bytes], policy: CompactionPolicy) -> tuple[bytes, ...]:
+    return compact(raws, policy, memory=CompactionMemory()).messages
+
+
+def test_courtesies_are_no_lost_answers():
+    raws = [user("Thanks"), assistant("You are welcome."), *[user("Now?"), assistant("Yes.")] * 4]
+    policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=1)
+
+    assert not compact(
+        [*raws, user("Bye")], policy, memory=CompactionMemory(), names_lost=True
+    ).lost

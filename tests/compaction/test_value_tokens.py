@@ -90,3 +90,15 @@ def test_escapes_of_json_are_undone():
 )
 def test_a_name_is_found_as_a_whole(text, name, position):
     assert find_name(text, name) == position
+
+
+@pytest.mark.parametrize(("written", "sent"), [("04:00", "at 4:00."), ("4:00", "dep:04:00:00")])
+def test_a_time_is_the_same_with_a_leading_zero_and_seconds(written, sent):
+    assert written in TokenIndex([sent])
+    assert written not in TokenIndex(["at 14:00", "at 4:00:30"])
+
+
+def test_a_path_stands_where_a_longer_one_ends_with_it():
+    assert "src/fields.py" in TokenIndex(["/repo/src/fields.py edited"])
+    assert "ields.py" not in TokenIndex(["/repo/src/fields.py edited"])
+    assert "5" not in TokenIndex(["3/5"])

@@ -214,7 +214,7 @@ def _role_and_text(raw: bytes) -> tuple[str, str]:
 
 def _lost_line(lost: tuple[str, ...]) -> str:
     if not lost:
-        return "Lost: no id, amount, date or path of the compacted messages."
+        return "Lost: nothing. Every value, name, failure and answer still stands."
     from proxy.cli.compaction.dry_run_report import single_line
 
     shown = ", ".join(single_line(value, _MAX_VALUE_CHARS) for value in lost[:_MAX_LOST_SHOWN])

@@ -120,7 +120,9 @@ def test_lost_values_are_named_and_counted():
     assert "(20): value-0, " in compact._lost_line(many)
     assert compact._lost_line(many).endswith("value-11 and 8 more.")
     assert "(1,000 or more): " in compact._lost_line(many * 50)
-    assert compact._lost_line(()) == "Lost: no id, amount, date or path of the compacted messages."
+    assert compact._lost_line(()) == (
+        "Lost: nothing. Every value, name, failure and answer still stands."
+    )
 
 
 def test_a_message_of_an_unknown_shape_is_shown_all_the_same():
