@@ -9,8 +9,9 @@ from typing import Final
 
 import msgspec
 
+from compaction.language.proper_names import proper_names
 from compaction.reading.message import Count, ParsedMessage, Voice
-from compaction.value_tokens import TokenIndex, Tokens, named_values
+from compaction.value_tokens import TokenIndex, Tokens, named_values, value_tokens
 
 #: Tokens of a message's role and separators.
 FRAME_TOKENS: Final = 4
@@ -101,10 +102,10 @@ SIMPLE_WAYS: Final[Mapping[str, SimpleWay]] = {
 
 
 class KeptValues(msgspec.Struct, frozen=True):
-    """Values of a conversation that its shorter form keeps, and that the best simple way would.
+    """Values and names of a conversation that its shorter form keeps, and the best simple way.
 
     Attributes:
-        total: Distinct ids, amounts, dates, times and paths of the conversation.
+        total: Distinct ids, amounts, dates, times, paths and names of the conversation.
         kept: Of those, still named in what is sent.
         way: The simple way that keeps most of them in as many tokens.
         way_kept: Of the total, kept by that way.
@@ -119,7 +120,7 @@ class KeptValues(msgspec.Struct, frozen=True):
 def compare_with_simple_ways(
     messages: Sequence[ParsedMessage], sent: Sequence[ParsedMessage], count: Count
 ) -> KeptValues:
-    """Count the values that what is sent keeps, and those that the best simple way would.
+    """Count the values and names that what is sent keeps, and that the best simple way would.
 
     Args:
         messages: The conversation, the system text left out.
@@ -127,6 +128,12 @@ def compare_with_simple_ways(
     """
     texts = [full_text(message) for message in messages]
     values = {value for text in texts for value in named_values(text)}
+    values |= {
+        value_tokens(name)
+        for message in messages
+        if message.voice is not Voice.RESULT
+        for name in proper_names(message.text)
+    }
     sent_texts = [full_text(message) for message in sent]
     max_tokens = standing_tokens(sent_texts, count)
     by_way = {

@@ -121,3 +121,11 @@ def test_comparison_counts_values_of_what_is_sent_and_of_the_best_simple_way():
     assert compare_with_simple_ways(messages, sent, count_words) == KeptValues(
         total=3, kept=3, way="head and tail", way_kept=2
     )
+
+
+def test_comparison_counts_names_too():
+    messages = chat("and where do we eat", "at the Lantern Yard with Maud Pickering", "fine")
+    sent = chat("at the Lantern Yard")
+
+    assert compare_with_simple_ways(messages, sent, count_words).kept == 1
+    assert compare_with_simple_ways(messages, sent, count_words).total == 2

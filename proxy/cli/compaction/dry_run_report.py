@@ -9,7 +9,6 @@ from compaction.policy import CompactionMode
 from compaction.reading.redaction import redact_secrets
 from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, reason_text
 from proxy.cli.compaction.dry_run import DryRunResult
-from proxy.records.amounts import quantity
 
 #: Characters of a reason that has no code, and what is wrong of a conversation, that are shown.
 _MAX_REASON_CHARS: Final = 100
@@ -36,7 +35,7 @@ def kept_line(result: DryRunResult) -> Iterator[str]:
     values = result.kept_values
     if values is not None:
         yield (
-            f"Of {quantity(values.total, 'value')} of the whole conversation {values.kept:,} are"
+            f"Of {values.total:,} values and names of the whole conversation {values.kept:,} are"
             f" kept; the best simple way in as many tokens ({values.way}) would keep"
             f" {values.way_kept:,}."
         )

@@ -165,7 +165,7 @@ def test_values_that_are_kept_stand_beside_those_of_the_best_simple_way() -> Non
 
     assert list(kept_line(dry_run_result(kept_values=values))) == [
         (
-            "Of 1,240 values of the whole conversation 1,200 are kept;"
+            "Of 1,240 values and names of the whole conversation 1,200 are kept;"
             " the best simple way in as many tokens (keep last) would keep 480."
         )
     ]
