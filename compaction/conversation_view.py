@@ -114,6 +114,17 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         spoken = range(point - 1, self.lead - 1, -1)
         return next((i for i in spoken if self.messages[i].voice is Voice.USER), None)
 
+    def standing_messages(self, start: int, end: int, point: int) -> tuple[int, ...]:
+        """Messages of a part that stay messages of their own when it is compacted at a point."""
+        live = self.last_user_message(point)
+        return tuple(
+            index
+            for index in range(start, end)
+            if (message := self.messages[index]).voice is Voice.AUTHORITY
+            or index == live
+            or (message.voice is Voice.USER and not message.whole)
+        )
+
 
 def view_conversation(messages: Sequence[ParsedMessage]) -> ConversationView:
     """The conversation these messages make up.

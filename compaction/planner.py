@@ -25,10 +25,10 @@ from compaction.cost_model import (
     decide_compaction,
     rewrite_cost,
 )
-from compaction.facts.detail_levels import DetailLadder, Region
 from compaction.facts.fact import Segment
+from compaction.facts.segment_fitting import Region, SegmentFitter
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.reading.message import Count, Voice
+from compaction.reading.message import Count
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.signed_content import ChangeableMessages, changeable_messages, closed_turns_end
 from compaction.verbatim_suffix import (
@@ -43,6 +43,8 @@ _INITIAL_SEGMENT_SHARE: Final = 0.15
 #: Minimum share of a conversation that a compaction of whole turns must cover when it is compacted
 #: only once; with less, the last turns are split between their steps.
 _SMALL_REGION_SHARE: Final = 0.15
+#: Maximum share of a target that the last turns may take; where they take more, fewer of them stay.
+_MAX_SUFFIX_TARGET_SHARE: Final = 0.5
 #: Tokens of an added message's envelope.
 _MESSAGE_TOKENS: Final = 4
 
@@ -313,14 +315,27 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._head_tokens + sum(part.tokens for part in state.parts) + state.suffix.tokens
 
     def _cut_index(self, state: CompactionState, point: int) -> int:
-        end = self._unsigned_cut_index(state, point)
+        """The end of the part to compact; fewer turns stay where a target asks for it."""
+        ahead = self._sent_tokens(state) - state.suffix.tokens + self._tokens_after_point(state)
+        keep = max(self.policy.keep_turns, 1)
+        end = self._cut_index_keeping(state, point, keep)
+        most = _MAX_SUFFIX_TARGET_SHARE * self.policy.target - ahead
+        while keep > 1 and self.policy.target:
+            if state.suffix.tokens_from(self.conversation, end) <= most:
+                break
+            keep -= 1
+            end = self._cut_index_keeping(state, point, keep)
+        return end
+
+    def _cut_index_keeping(self, state: CompactionState, point: int, keep: int) -> int:
+        end = self._unsigned_cut_index(state, point, keep)
         if not self.policy.drops_signed:
             return end
         return closed_turns_end(self.conversation, state.suffix.start, end, point)
 
-    def _unsigned_cut_index(self, state: CompactionState, point: int) -> int:
+    def _unsigned_cut_index(self, state: CompactionState, point: int, keep: int) -> int:
         """The cut where nothing is signed."""
-        start, keep = state.suffix.start, max(self.policy.keep_turns, 1)
+        start = state.suffix.start
         end = turn_cut(self.conversation, point, start, keep)
         if self.policy.once and self.conversation.tokens_between(
             start, end
@@ -352,7 +367,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _part_compactor(self, state: CompactionState, end: int) -> Callable[[int], CompactedPart]:
         """Compacts the part up to a cut, read once: to so many tokens, where there is a target."""
         start = state.suffix.start
-        kept_indexes = self._kept_messages(start, end, state.suffix.end)
+        kept_indexes = self.conversation.standing_messages(start, end, state.suffix.end)
         beside = _MESSAGE_TOKENS + sum(
             self.conversation.messages[index].tokens for index in kept_indexes
         )
@@ -361,14 +376,15 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             units=self.conversation.units,
             start=start,
             end=end,
+            point=state.suffix.end,
             part=len(state.parts) + 1,
             kept=frozenset(kept_indexes),
             earlier=tuple(part.segment for part in state.parts),
         )
-        ladder = DetailLadder(region, self.count, self.find)
+        fitter = SegmentFitter(region, self.count, self.find)
 
         def compact_part(max_tokens: int) -> CompactedPart:
-            segment = ladder.segment_within(
+            segment = fitter.segment_within(
                 max(1, max_tokens - beside) if self.policy.target else 0
             )
             tokens = segment.tokens + beside
@@ -377,14 +393,3 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             )
 
         return compact_part
-
-    def _kept_messages(self, start: int, end: int, point: int) -> tuple[int, ...]:
-        """Messages of a part that stay messages of their own."""
-        live = self.conversation.last_user_message(point)
-        return tuple(
-            index
-            for index in range(start, end)
-            if (message := self.conversation.messages[index]).voice is Voice.AUTHORITY
-            or index == live
-            or (message.voice is Voice.USER and not message.whole)
-        )

@@ -11,7 +11,6 @@ from compaction.facts.call_outcomes import CallOutcome, action_outcome
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import text_head
-from compaction.facts.statements import settled_kind
 from compaction.language.sentences import sentences
 from compaction.reading.message import CannotCompactError, Voice
 from compaction.reading.token_estimate import estimate_tokens
@@ -82,9 +81,9 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
 
 
 def _call_purpose(text: str, exchange: ToolExchange) -> str:
-    """The last sentence before a call that tells something; "" for none, and for a decision.
+    """The last sentence before a call that tells something; "" for none.
 
-    Decisions have lines of their own. What a long text is cut in is no sentence.
+    What a long text is cut in is no sentence.
     """
     arguments = exchange.called.arguments[:_CALL_HEAD_CHARS]
     end = text.rfind(arguments) if arguments else -1
@@ -95,9 +94,7 @@ def _call_purpose(text: str, exchange: ToolExchange) -> str:
         for sentence in islice(spoken, int(end > _SCANNED_CHARS), None)
         if _tells(_without_filler(sentence))
     ]
-    if not purposes or settled_kind(purposes[-1]) is not None:
-        return ""
-    return text_head(_without_filler(purposes[-1]), _MAX_PURPOSE_CHARS)
+    return text_head(_without_filler(purposes[-1]), _MAX_PURPOSE_CHARS) if purposes else ""
 
 
 def _without_filler(sentence: str) -> str:

@@ -1,6 +1,6 @@
 """A fact that later turns may need, its segment, and the region that the segment replaces."""
 
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
 import msgspec
 
@@ -14,16 +14,12 @@ class FactKind(StrEnum):
     RULE = "rule"  #: A standing instruction of the user, in the user's own words.
     USER = "user"  #: What the user said, verbatim up to a cap.
     GOAL = "goal"  #: What it is all for, in the user's own words.
-    ASKED = "asked"  #: What the assistant asked, where the user's answer says little without it.
-    DECISION = "decision"  #: What the assistant settled on, and why.
-    TODO = "todo"  #: What is still to be done.
-    DONE = "done"  #: What was done.
+    REPLY = "reply"  #: What the assistant said to the user.
     ACTION = "action"  #: A call that changed something, with its outcome: not to be repeated.
     RECORD = "record"  #: What a tool gave back, its values still beside each other.
     FILE = "file"  #: A path, and what was done to it.
     COMMAND = "command"  #: A command and how it ended.
     ERROR = "error"  #: What went wrong, and what fixed it where that is known.
-    VALUE = "value"  #: Sentences whose ids, amounts or dates stand nowhere else; names of code.
     GONE = "gone"  #: Actions and results that do not stand here any more, by their tools.
 
 
@@ -49,15 +45,6 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     quotes: bool = False
 
 
-class DetailLevel(IntEnum):
-    """The detail that a segment keeps; each level keeps less than the one before."""
-
-    FACTS = 1  #: Users' words, and facts with whole records.
-    PRUNED = 2  #: Records by their telling columns: ids, amounts, dates, states.
-    VALUES = 3  #: Users' words, and records by ids, amounts and dates.
-    BARE = 4  #: What there is room for, by its worth; a record or action stands whole or goes.
-
-
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A segment: the facts that replace messages ``start`` to ``end`` of the caller's list.
 
@@ -67,15 +54,16 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         facts: Its lines.
         text: Text that is sent, byte for byte the same from then on.
         before: Tokens of its messages.
+        simple_way: Name of the simple way that kept more than facts did; "" for facts.
     """
 
     start: int
     end: int
-    level: DetailLevel
     facts: tuple[Fact, ...]
     text: str
     tokens: int
     before: int
+    simple_way: str = ""
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +73,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
         messages: The whole conversation up to now.
         start: The first message compacted.
         end: The first that is not.
+        point: The first message that is not known yet where this is decided.
         part: Number of the segment of the conversation that it becomes, from 1.
         kept: Messages within that stay messages of their own.
         earlier: The segments before it.
@@ -94,6 +83,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     units: tuple[MessageUnit, ...]
     start: int
     end: int
+    point: int = 0
     part: int = 1
     kept: frozenset[int] = frozenset()
     earlier: tuple[Segment, ...] = ()

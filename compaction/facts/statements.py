@@ -87,22 +87,15 @@ _MAX_NAME_CHARS: Final = 64
 _MAX_IDS_CHARS: Final = 1_600
 
 
-def user_facts(
-    part: RegionContents, max_chars: int = MAX_USER_CHARS, short: int = 0
-) -> Iterator[Fact]:
+def user_facts(part: RegionContents, max_chars: int = MAX_USER_CHARS) -> Iterator[Fact]:
     """The words of each user message: all of them, or their beginning and end where they are long.
 
     Args:
         part: Part that is compacted.
         max_chars: Characters of one message that stay.
-        short: Messages of so many characters stay whole even if that is more.
     """
     for index, message in part.messages_of(Voice.USER):
-        text = (
-            flatten_text(message.text)
-            if len(message.text) <= short
-            else shorten_user_text(message.text, max_chars)
-        )
+        text = shorten_user_text(message.text, max_chars)
         if message.name and text:
             text = f"{flatten_text(message.name)[:_MAX_NAME_CHARS]}: {text}"
         if text:
@@ -128,6 +121,8 @@ def shorten_user_text(text: str, max_chars: int) -> str:
     return f"{flatten_text(text[:first])} {cut} {flatten_text(text[last:])}"
 
 
+#: Maximum characters of a message that are scanned.
+_SCANNED_CHARS: Final = 20_000
 #: Maximum characters kept of a sentence that is_warning.
 _MAX_WARNING_CHARS: Final = 300
 
@@ -145,7 +140,7 @@ def warning_facts(part: RegionContents) -> Iterator[Fact]:
             text = part.find(_warning_in, message.text)
             if text:
                 yield Fact(
-                    kind=FactKind.ASKED, text=text, turns=(part.turn_of(index),), messages=(index,)
+                    kind=FactKind.REPLY, text=text, turns=(part.turn_of(index),), messages=(index,)
                 )
 
 
@@ -153,75 +148,3 @@ def _warning_in(text: str) -> str:
     """The first sentence of a text that warns, and the one behind it, which may say what to do."""
     every = dropwhile(lambda sentence: not is_warning(sentence), sentences(text[:_SCANNED_CHARS]))
     return " ".join([text_head(sentence, _MAX_WARNING_CHARS) for sentence in islice(every, 2)])
-
-
-#: Maximum characters kept of a line of a plan.
-_MAX_PLAN_CHARS: Final = 200
-#: Maximum lines of a plan kept from one message.
-_MAX_PLAN_LINES: Final = 4
-#: Maximum characters of a message that are scanned.
-_SCANNED_CHARS: Final = 20_000
-_DONE: Final = re.compile(r"[-*]? ?\[[xX✓]\] |(?:DONE|✅|✓)[: ]")
-_TODO: Final = re.compile(
-    r"[-*]? ?\[ \] |TODO\b|(?:Next(?: steps?)?|Remaining|Still to do)\b ?[:,]"
-)
-_DECIDES: Final = (
-    *("decided", "decision", "chose", "instead of", "rather than", "root cause", "turns out"),
-    *(
-        "bug is",
-        "bug was",
-        "fix is",
-        "fix was",
-        "problem is",
-        "problem was",
-        "issue is",
-        "issue was",
-    ),
-)
-#: Strings, in lower case, of which a text with a plan holds at least one.
-_SIGNS: Final = (
-    *_DECIDES,
-    "[x]",
-    "[ ]",
-    "[✓]",
-    "todo",
-    "next",
-    "done",
-    "✅",
-    "✓",
-    "remaining",
-    "still to do",
-)
-_KINDS: Final = ((FactKind.DONE, _DONE.match), (FactKind.TODO, _TODO.match))
-
-
-def plan_facts(part: RegionContents) -> Iterator[Fact]:
-    """Lines of the assistant's that say what is done, to be done or decided; four a message."""
-    for index, message in part.messages_of(Voice.ASSISTANT):
-        for kind, text in part.find(_settling_lines, message.text):
-            yield Fact(kind=kind, text=text, turns=(part.turn_of(index),), messages=(index,))
-
-
-def _settling_lines(text: str) -> tuple[tuple[FactKind, str], ...]:
-    """The first lines of a text that settle something, and what each of them tells of."""
-    text = text[:_SCANNED_CHARS]
-    small = text.lower()
-    if not any(map(small.__contains__, _SIGNS)):
-        return ()
-    classified = ((settled_kind(sentence), sentence) for sentence in sentences(text))
-    plan_lines = (
-        (kind, text_head(sentence, _MAX_PLAN_CHARS))
-        for kind, sentence in classified
-        if kind is not None
-    )
-    return tuple(islice(plan_lines, _MAX_PLAN_LINES))
-
-
-def settled_kind(sentence: str) -> FactKind | None:
-    """The kind that a sentence settles: done, to be done, decided; None for neither."""
-    sentence = sentence[:_MAX_PLAN_CHARS]
-    for kind, tells in _KINDS:
-        if tells(sentence):
-            return kind
-    small = sentence.lower()
-    return FactKind.DECISION if any(map(small.__contains__, _DECIDES)) else None

@@ -286,12 +286,12 @@ def test_lost_values_equal_those_of_an_independent_scan(talk, target):
     ["held until 30 April", "保留到2026年4月30日", "保留到４月３０日", "محجوز حتى ٣٠", "unit 3000"],
 )
 def test_lost_values_are_named_in_every_script(words):
-    statement = f"It is {words} " + "and there is more to say of it, as ever, " * 12
+    statement = "There is more to say of it, as ever, " * 12 + f"and it is {words}"
     raws = [user("Hi"), assistant(statement), user("unit 30005?"), assistant("Yes."), user("So?")]
 
     compacted = compact(
         raws,
-        CompactionPolicy(force=True, once=True, keep_turns=1, target=1),
+        CompactionPolicy(force=True, once=True, keep_turns=1, target=70),
         memory=CompactionMemory(),
         names_lost=True,
     )

@@ -4,7 +4,6 @@ import pytest
 
 from compaction.conversation_view import view_conversation
 from compaction.cost_model import CompactionReason
-from compaction.facts.fact import DetailLevel
 from compaction.planner import CompactionPlanner, CompactionState
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from compaction.reading.parsed_messages import ParsedMessageCache
@@ -120,10 +119,15 @@ def test_a_compaction_without_progress_is_tried_again_at_twice_the_size():
     assert state.share > 0.9
 
 
-def test_a_small_target_leads_to_the_barest_detail_level():
-    way = walk(conversation(30), CompactionPolicy(force=True, once=True, target=200))
+def test_fewer_of_the_last_turns_stay_where_they_take_most_of_a_target():
+    ends = [
+        state_at_end(walk(conversation(30), CompactionPolicy(force=True, once=True, target=target)))
+        .parts[0]
+        .segment.end
+        for target in (0, 4_000, 200)
+    ]
 
-    assert state_at_end(way).parts[0].segment.level is DetailLevel.BARE
+    assert ends[0] == ends[1] < ends[2]
 
 
 def test_results_below_the_cache_minimum_are_not_trimmed():

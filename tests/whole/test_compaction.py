@@ -37,9 +37,9 @@ def ask(compaction: GatewayFixture) -> Iterator[Callable[..., Any]]:
         yield ask_model
 
 
-def chatty(number: int) -> str:
-    """Return what an assistant says at length, and nobody needs again."""
-    return " ".join(WORDS[(number * n + n * n) % len(WORDS)] for n in range(500)) + "."
+def chatty() -> str:
+    """Return what an assistant says at length in every turn."""
+    return " ".join(WORDS[(7 * n + n * n) % len(WORDS)] for n in range(500)) + "."
 
 
 def looked_up(number: int) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ def looked_up(number: int) -> list[dict[str, Any]]:
             "tool_call_id": f"call_{number}",
             "content": json.dumps({"order": f"#W{number}", "items": items}),
         },
-        {"role": "assistant", "content": f"Order #W{number} has nine items. {chatty(number)}"},
+        {"role": "assistant", "content": f"Order #W{number} has nine items. {chatty()}"},
     ]
 
 

@@ -88,7 +88,6 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     break_even: float | None
     segments: tuple[dict[str, Any], ...]
     lost: tuple[str, ...]
-    keep_turns: int
     target: int
     target_missed: int | None
     kept_tokens: int | None
@@ -175,7 +174,6 @@ def dry_run(
         break_even=result.break_even,
         segments=_fact_parts(result),
         lost=redact_values(result.lost, chat.messages),
-        keep_turns=policy.keep_turns,
         target=policy.target,
         target_missed=after - policy.target if 0 < policy.target < after else None,
         kept_tokens=scale.prompt_tokens(_without_facts(chat, result)) if result.segments else None,
@@ -253,7 +251,7 @@ def _fact_parts(compacted: CompactedChat) -> tuple[dict[str, Any], ...]:
         {
             "start": segment.start,
             "end": segment.end,
-            "level": segment.level.name.lower(),
+            "simple_way": segment.simple_way,
             "tokens_before": segment.before,
             "tokens_after": segment.tokens,
         }

@@ -120,8 +120,8 @@ def _missed_target_line(result: DryRunResult) -> str:
     kept_tokens = result.kept_tokens
     if kept_tokens is None:
         return f"{sentence}: nothing was compacted."
-    turns = "turn" if result.keep_turns == 1 else f"{result.keep_turns:,} turns"
-    rest = f"the last {turns}" if _is_compacted_now(result) else "the turns after the compaction"
+    is_now = _is_compacted_now(result)
+    rest = "the last turns" if is_now else "the turns after the compaction"
     what = f"system text, tools and {rest}"
     if kept_tokens > result.target:
         return f"{sentence}: {what} alone weigh {kept_tokens:,}."

@@ -28,9 +28,8 @@ from typing import Any, Final
 import orjson
 
 from compaction.compact import CompactedChat, ConversationContext, compact
-from compaction.facts.detail_levels import segment_at
-from compaction.facts.fact import DetailLevel, FactKind, Region, Segment
-from compaction.facts.size_fitting import SHORT_MESSAGE_CHARS
+from compaction.facts.fact import FactKind, Region, Segment
+from compaction.facts.segment_fitting import segment_within
 from compaction.facts.statements import directives
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy, RelativePrices
@@ -55,10 +54,8 @@ CHAINS: Final[Mapping[str, int]] = {"tau": 4, "sgd": 8, "agentdojo": 6}
 #: Characters of a long message that surely stay: 2,000 tokens are kept of its head and tail.
 _SURE: Final = 1_000
 _LONG: Final = 6_000
-#: The same on the last level, which cuts all but short messages.
-_SURE_BARE: Final = 60
 #: What stands for what was cut.
-_CUT: Final = re.compile(r"\[… \d+ characters cut.*? …\]")
+_CUT: Final = re.compile(r"\[… \d+ characters cut.*? …\]|\[…\]")
 _USERS: Final = frozenset({FactKind.RULE, FactKind.USER, FactKind.GOAL})
 
 
@@ -111,7 +108,7 @@ def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Coun
         if made is not None and made.segments:
             counts["calls compacted"] += 1
             counts["resets"] += made.reset
-            counts["rules"] += unsaid(dialogue, call)
+            counts["rules"] += unsaid(dialogue, call, cuts_users=policy.target > 0)
             counts["words"] += len(put_in_mouths(dialogue, made.segments))
         sent = [orjson.loads(raw) for raw in call.sent]
         came = dialogue.messages[: call.now]
@@ -125,21 +122,19 @@ def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Coun
     return counts
 
 
-def unsaid(dialogue: Dialogue, call: DialogueCall) -> int:
-    """Messages of the system or a user that are not sent word for word."""
+def unsaid(dialogue: Dialogue, call: DialogueCall, *, cuts_users: bool) -> int:
+    """Messages of the system or a user, and users' rules, that are not sent word for word.
+
+    Args:
+        cuts_users: True if users' sentences may go for a target.
+    """
     text = plain("\n".join(words(orjson.loads(raw)) for raw in call.sent))
     spoken = [
         plain(words(said)).strip()
         for index, said in enumerate(dialogue.messages[: call.now])
-        if said["role"] in {"system", "developer"} or index in dialogue.turns
+        if said["role"] in {"system", "developer"} or (index in dialogue.turns and not cuts_users)
     ]
-    bare = (
-        any(segment.level is DetailLevel.BARE for segment in call.made.segments)
-        if call.made
-        else False
-    )
-    long, sure = (SHORT_MESSAGE_CHARS, _SURE_BARE) if bare else (_LONG, _SURE)
-    cut = sum((said if len(said) < long else said[:sure]) not in text for said in spoken)
+    cut = sum((said if len(said) < _LONG else said[:_SURE]) not in text for said in spoken)
     return cut + sum(plain(rule).strip() not in text for rule in _rules(dialogue, call))
 
 
@@ -218,9 +213,9 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
         region = Region(
             messages=messages, units=parts, start=start, end=end, part=number, earlier=tuple(made)
         )
-        made.append(segment_at(region, DetailLevel.FACTS, count))
+        made.append(segment_within(region, 0, count))
     whole = Region(messages=messages, units=parts, start=first, end=marks[-1])
-    once = plain(segment_at(whole, DetailLevel.FACTS, count).text)
+    once = plain(segment_within(whole, 0, count).text)
     ten = plain("\n".join(each.text for each in made))
     retained = [sum(stands(text, value) for value in needed) for text in (once, ten)]
     return len(needed), retained[0], retained[1]

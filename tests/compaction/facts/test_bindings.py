@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.facts.detail_levels import segment_at, segment_within
-from compaction.facts.fact import DetailLevel
+from compaction.facts.segment_fitting import segment_within
 from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import Said, assistant, call_and_result, region, user
 from tests.examples import examples
@@ -169,11 +168,9 @@ def region_of(kinds: list[tuple[str, Any]]) -> Any:
 
 @pytest.mark.slow
 @examples(75, deadline=None)
-@given(st.lists(turns, min_size=1, max_size=14), st.sampled_from(DetailLevel))
-def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their_outcome(
-    kinds, level
-):
-    check_claims(segment_at(region_of(kinds), level, estimate_tokens).text, kinds)
+@given(st.lists(turns, min_size=1, max_size=14))
+def test_without_a_target_values_stay_beside_their_record_and_actions_beside_their_outcome(kinds):
+    check_claims(segment_within(region_of(kinds), 0, estimate_tokens).text, kinds)
 
 
 @pytest.mark.slow
@@ -196,7 +193,7 @@ def calls_in(text: str) -> int:
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
 def test_an_omitted_record_is_named_as_gone(kinds, max_tokens):
     segment = segment_within(region_of(kinds), max_tokens, estimate_tokens)
-    whole = segment_at(region_of(kinds), DetailLevel.VALUES, estimate_tokens)
+    whole = segment_within(region_of(kinds), 0, estimate_tokens)
     gone = sum(map(int, re.findall(r"\((\d+)\)", segment.text.rpartition("gone: ")[2])))
 
     if calls_in(segment.text) < calls_in(whole.text):

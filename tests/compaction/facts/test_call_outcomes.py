@@ -1,8 +1,7 @@
 import pytest
 
 from compaction.facts.call_outcomes import CallOutcome, action_outcome, indicates_failure
-from compaction.facts.detail_levels import segment_at, segment_within
-from compaction.facts.fact import DetailLevel
+from compaction.facts.segment_fitting import segment_within
 from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import (
     Said,
@@ -190,14 +189,13 @@ PAYS: list[Said] = [
 ]
 
 
-@pytest.mark.parametrize("level", DetailLevel)
-def test_at_every_level_a_failed_action_does_not_read_as_done(level):
-    lines = segment_at(region(*PAYS), level, estimate_tokens).text.split("\n")
+def test_without_a_target_a_failed_action_does_not_read_as_done():
+    lines = segment_within(region(*PAYS), 0, estimate_tokens).text.split("\n")
     did = [line for line in lines if "did: " in line]
 
     ends = [line.rpartition(" → ")[2] for line in did]
     assert set(ends) <= {"error: insufficient funds", "ok", "unknown"}
-    assert len(did) == 3 or level is DetailLevel.BARE
+    assert len(did) == 3
 
 
 @pytest.mark.parametrize("max_tokens", range(20, 200, 12))
@@ -209,6 +207,6 @@ def test_an_action_goes_whole_before_its_outcome_does(max_tokens):
 
 
 def test_a_look_that_failed_says_so_where_its_result_is_left_out():
-    text = segment_at(region(*PAYS), DetailLevel.VALUES, estimate_tokens).text
+    text = segment_within(region(*PAYS), 90, estimate_tokens).text
 
     assert "get_balance(of=DE89) → error: account locked" in text

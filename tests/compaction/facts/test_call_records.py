@@ -11,8 +11,8 @@ from compaction.facts.call_records import (
     mentioned_words,
     record_facts,
 )
-from compaction.facts.detail_levels import segment_at
-from compaction.facts.fact import DetailLevel, FactKind
+from compaction.facts.fact import FactKind
+from compaction.facts.segment_fitting import segment_within
 from tests.compaction.facts.regions import (
     assistant,
     call_and_result,
@@ -101,7 +101,7 @@ def test_calls_that_only_look_are_kept_with_what_came_back():
 
 def test_a_record_of_an_earlier_segment_is_said_to_be_replaced():
     turns = [call_and_result("get", "{}", x=1), call_and_result("get", '{"a": 1}', x=1)]
-    first = segment_at(region(*turns, end=2), DetailLevel.FACTS, len)
+    first = segment_within(region(*turns, end=2), 0, len)
     facts = tuple([msgspec.structs.replace(fact, turns=(3,)) for fact in first.facts])
     first = msgspec.structs.replace(first, facts=facts)
 

@@ -3,9 +3,8 @@ import time
 import msgspec
 
 from compaction.facts.commands import call_purposes, names_to_keep
-from compaction.facts.detail_levels import segment_at
-from compaction.facts.fact import DetailLevel
 from compaction.facts.region_contents import read_region
+from compaction.facts.segment_fitting import segment_within
 from compaction.reading.harness_results import assign_voices
 from compaction.reading.turns import split_units
 from tests.compaction.facts.regions import (
@@ -75,10 +74,6 @@ def test_of_calls_made_at_once_the_first_has_the_purpose():
 
 def test_commands_that_say_nothing_are_left_out():
     assert purposes(step("Okay.", "a"), step("", "b")) == {}
-
-
-def test_a_decision_has_a_line_of_its_own():
-    assert purposes(step("Let me see. The root cause is the cache, so I read it.")) == {}
 
 
 def test_a_sentence_before_the_region_is_no_purpose():
@@ -187,7 +182,7 @@ def test_facts_of_earlier_segments_leave_their_room_to_new_ones():
         call_and_result("bash", LISTING, "a", command="find src"),
         call_and_result("bash", f"{LISTING}\nold_name new_name", "b", command="cat y"),
     ]
-    first = segment_at(region(*turns, end=2), DetailLevel.FACTS, len)
+    first = segment_within(region(*turns, end=2), len(LISTING) // 2, len)
     paths = set(first.text.split()) & set(LISTING.split())
 
     again = names_kept(read_contents(*turns, start=2, part=2, earlier=(first,)))[0]

@@ -1,17 +1,9 @@
-from compaction.facts.fact import DetailLevel, Fact, FactKind, Region
+from compaction.facts.fact import Fact, FactKind, Region
 
 
 def test_facts_are_equal_when_they_say_the_same():
     assert Fact(kind=FactKind.USER, text="a", turns=(1,)) == Fact(
         kind=FactKind.USER, text="a", turns=(1,)
-    )
-
-
-def test_the_rungs_go_down_in_order():
-    assert (
-        list(DetailLevel)
-        == [DetailLevel.FACTS, DetailLevel.PRUNED, DetailLevel.VALUES, DetailLevel.BARE]
-        == sorted(DetailLevel)
     )
 
 

@@ -1,10 +1,6 @@
-import pytest
-
-from compaction.facts.fact import FactKind
 from compaction.facts.statements import (
     MAX_USER_CHARS,
     goal_facts,
-    plan_facts,
     rule_facts,
     shorten_user_text,
     user_facts,
@@ -70,49 +66,6 @@ def test_statements_of_several_users_name_their_speaker():
         f"ali ¶ ce{'e' * 56}: See",
         "And?",
     ]
-
-
-def test_short_messages_stay_whole_however_far_others_are_cut():
-    part = read_contents(user("word " * 50), user("word " * 500))
-
-    short, long = texts(user_facts(part, 100, 300))
-
-    assert short == ("word " * 50).rstrip()
-    assert len(long) < 200
-
-
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("- [ ] write the tests", FactKind.TODO),
-        ("TODO: the docs", FactKind.TODO),
-        ("Next: run it", FactKind.TODO),
-        ("- [x] read the code", FactKind.DONE),
-        ("✅ built", FactKind.DONE),
-        ("I chose SQLite because it needs no server", FactKind.DECISION),
-        ("The root cause is a typo", FactKind.DECISION),
-    ],
-)
-def test_a_line_tells_what_it_is(line, kind):
-    plans = list(plan_facts(read_contents(assistant(f"Well then.\n{line}\nSo."))))
-
-    assert [(fact.kind, fact.text) for fact in plans] == [(kind, line)]
-
-
-def test_other_lines_and_other_voices_tell_nothing():
-    assert (
-        texts(plan_facts(read_contents(user("TODO: this"), assistant("I am done with it.")))) == []
-    )
-    assert texts(plan_facts(read_contents(assistant("Hello there")))) == []
-
-
-def test_lines_are_few_and_short():
-    plans = texts(
-        plan_facts(read_contents(assistant("TODO " + "x " * 300 + "\n" + "TODO y\n" * 9)))
-    )
-
-    assert len(plans) == 4
-    assert len(plans[0]) <= 202
 
 
 MAIL = (

@@ -198,14 +198,14 @@ def test_the_decision_of_a_model_that_binds_its_thinking_depends_on_what_the_cal
 
 
 def test_a_target_that_cannot_be_met_is_reported(runner, file):
-    output = runner.said(build, "compact", file, "--force", "--target-tokens", "100", *WORDS)
+    output = runner.said(build, "compact", file, "--force", "--target-tokens", "30", *WORDS)
     document = orjson.loads(
-        runner.said(build, "compact", file, "--force", "--target-tokens", "100", "--json", *WORDS)
+        runner.said(build, "compact", file, "--force", "--target-tokens", "30", "--json", *WORDS)
     )
 
-    assert "The target of 100 tokens was missed by " in output
-    assert document["target_missed"] == document["tokens_after"] - 100
-    assert f"and the last 3 turns alone weigh {document['kept_tokens']:,}." in output
+    assert "The target of 30 tokens was missed by " in output
+    assert document["target_missed"] == document["tokens_after"] - 30
+    assert f"and the last turns alone weigh {document['kept_tokens']:,}." in output
 
 
 def test_the_screen_shows_no_secret_of_what_would_be_sent(runner, tmp_path):

@@ -23,7 +23,6 @@ def dry_run_result(**fields: Any) -> DryRunResult:
         "break_even": None,
         "segments": (),
         "lost": (),
-        "keep_turns": 3,
         "target": 0,
         "target_missed": None,
         "kept_tokens": None,
@@ -102,11 +101,11 @@ def test_the_reason_for_no_further_compaction_is_kept_apart_from_an_earlier_one(
     [
         (
             COMPACTED | {"reason": "forced"},
-            "by 590: system text, tools and the last 3 turns alone weigh 2,410.",
+            "by 590: system text, tools and the last turns alone weigh 2,410.",
         ),
         (
-            COMPACTED | {"reason": "forced", "keep_turns": 1, "kept_tokens": 500},
-            "by 590: system text, tools and the last turn weigh 500, and the facts 2,500.",
+            COMPACTED | {"reason": "forced", "kept_tokens": 500},
+            "by 590: system text, tools and the last turns weigh 500, and the facts 2,500.",
         ),
         (
             COMPACTED | {"since_call": 2},

@@ -1,0 +1,133 @@
+"""The candidates for a segment: facts that stand or go together, each in one or more variants."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from compaction.facts.call_lines import call_line
+from compaction.facts.call_outcomes import OK
+from compaction.facts.call_records import (
+    ARROW,
+    ResultFormatter,
+    action_facts,
+    error_facts,
+    pruned_formatter,
+    record_facts,
+    say_nothing,
+)
+from compaction.facts.commands import command_facts
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.files import file_facts
+from compaction.facts.region_contents import RegionContents
+from compaction.facts.rendering import flatten_text
+from compaction.results.pruning import SPOKEN, VALUES
+
+#: Maximum characters of a tool's name.
+_MAX_TOOL_NAME_CHARS: Final = 64
+#: Maximum characters of a result that stands whole because it can be read again.
+_MAX_SLICE_CHARS: Final = 12_000
+#: Maximum characters of an argument of a call whose result stands whole.
+_MAX_SLICE_ARGUMENT_CHARS: Final = 4_000
+
+#: Kinds of facts that mark sentences within a user's message.
+MARK_KINDS: Final = frozenset({FactKind.GOAL, FactKind.RULE})
+
+
+class CandidatePin(IntEnum):
+    """The degree to which a candidate stands where there is no target."""
+
+    NOT = 0
+    TELLING = 1
+    ALWAYS = 2
+
+
+class Candidate(msgspec.Struct, frozen=True, gc=False):
+    """Facts that stand or go together.
+
+    Attributes:
+        variants: Its forms, the richest first.
+        pin: Where there is no target, the richest stands whatever room there is if this is ALWAYS,
+            and as far as the segment is shorter than the messages if it is TELLING.
+        is_mark: True if the last variant stands whatever room there is.
+        factor: Of its worth.
+    """
+
+    variants: tuple[tuple[Fact, ...], ...]
+    pin: CandidatePin = CandidatePin.NOT
+    is_mark: bool = False
+    factor: float = 1.0
+
+    @property
+    def fact(self) -> Fact:
+        """The fact that it is about."""
+        return self.variants[0][-1]
+
+
+def has_succeeded(fact: Fact) -> bool:
+    """True unless an action failed, or its outcome is unknown."""
+    return fact.kind is not FactKind.ACTION or fact.text.endswith(f"{ARROW}{OK}")
+
+
+def record_candidates(
+    part: RegionContents, whole: ResultFormatter, is_current: Sequence[bool], *, is_bounded: bool
+) -> Iterator[Candidate]:
+    """Each call with its record, whole, by its values, by what was spoken of, and without.
+
+    Args:
+        part: Part that is compacted.
+        whole: Says a result whole.
+        is_current: For each exchange, True if its result still stands.
+        is_bounded: True if shorter variants may be needed.
+    """
+    formatters = [whole]
+    if is_bounded:
+        formatters += [pruned_formatter(part, VALUES), pruned_formatter(part, SPOKEN), say_nothing]
+    columns = [
+        (*action_facts(part, say, is_current), *record_facts(part, say, is_current))
+        for say in formatters
+    ]
+    for facts in zip(*columns, strict=True):
+        variants = dict.fromkeys([*facts, *(_short_action(facts[0]) if is_bounded else ())])
+        yield Candidate(tuple([(fact,) for fact in variants]), pin=CandidatePin.ALWAYS)
+
+
+def command_candidates(part: RegionContents, max_chars: int) -> Iterator[Candidate]:
+    """Each command with its result, with the names in it, and bare; errors and files.
+
+    Args:
+        part: Part that is compacted.
+        max_chars: Characters of the newest results that may stand whole.
+    """
+    results = {exchange.messages: exchange for exchange in part.exchanges}
+    columns = zip(command_facts(part), command_facts(part, 0), strict=True)
+    for named, bare in reversed([*columns]):
+        variants = [named, bare]
+        exchange = results[named.messages]
+        size = len(exchange.result) + len(exchange.called.arguments)
+        if size <= max_chars and size <= _MAX_SLICE_CHARS:
+            max_chars -= size
+            line = call_line(exchange.called, _MAX_SLICE_ARGUMENT_CHARS)
+            text = f"{line}{ARROW}{flatten_text(exchange.result)}"
+            variants.insert(0, msgspec.structs.replace(named, text=text))
+        yield Candidate(tuple([(fact,) for fact in dict.fromkeys(variants)]))
+    for fact in (*error_facts(part), *file_facts(part)):
+        yield Candidate(((fact,),))
+
+
+def _short_action(fact: Fact) -> Iterator[Fact]:
+    """An action without its arguments, its outcome behind it."""
+    if fact.kind is FactKind.ACTION:
+        _, arrow, ended = fact.text.rpartition(ARROW)
+        yield msgspec.structs.replace(fact, text=f"{tool_name(fact)}(…){arrow}{ended}")
+
+
+def tool_name(fact: Fact) -> str:
+    """The tool that a call's line names."""
+    return fact.text.partition("(")[0][:_MAX_TOOL_NAME_CHARS]
+
+
+def in_message_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """The facts in the order of their messages."""
+    return tuple(sorted(facts, key=lambda fact: fact.messages[-1]))

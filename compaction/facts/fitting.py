@@ -1,0 +1,252 @@
+"""Fills the room for a segment with the candidates that are worth most per token.
+
+A candidate stands in one of its variants or goes; a richer variant is one more step, with its own
+worth and price. What stands already makes a word elsewhere worth less. Failed actions and those
+with unknown outcomes come before all others.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from compaction.facts.candidates import MARK_KINDS, Candidate, has_succeeded
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents
+from compaction.reading.message import Count, Voice
+from compaction.word_worth import Coverage, RegionWords, text_size, words_of
+
+#: Tokens of a fact's label and line end, and of a sentence that may join a line.
+_FRAME_TOKENS, _SENTENCE_FRAME_TOKENS = 4.0, 1.0
+#: Maximum share of the room for failures and unknown outcomes.
+_FAILURES_SHARE: Final = 0.5
+
+#: Factors for users' words, for failed actions, and for the newest message against the oldest.
+_USER_FACTOR, _FAILURE_FACTOR = 0.85, 3.0
+#: Difference of the factors of the newest and the oldest message: in speech, and in results.
+_SPEECH_SPREAD, _RESULTS_SPREAD = 0.7, 0.2
+#: Further factor of the newest message where results can be read again, and the messages after
+#: which it is half.
+_FRESH_FACTOR, _HALF_LIFE_MESSAGES = 6.0, 12
+#: Characters up to which a text is what somebody typed; the factor of a longer one, which may be
+#: pasted, is less by its length, down to this.
+_TYPED_CHARS, _LEAST_LENGTH_FACTOR = 300, 0.15
+
+
+def region_words(part: RegionContents) -> RegionWords:
+    """The worth of the words of a region; later messages count as far as they are known."""
+    region = part.region
+    messages = [message for pairs in part.messages_by_voice.values() for _, message in pairs]
+    return RegionWords(messages, region.messages[region.end : region.point])
+
+
+def message_factors(
+    part: RegionContents, failures: Iterable[int], *, decays: bool
+) -> Mapping[int, float]:
+    """The factor of each message of a region: by who speaks, how it ended, and how new it is.
+
+    Args:
+        part: Region, as it was read.
+        failures: Messages of failed actions, and of those with unknown outcomes.
+        decays: True if what was read is soon read again, so that only the newest is worth much.
+    """
+    region = part.region
+    failed = set(failures)
+    speech = {
+        index
+        for voice in (Voice.USER, Voice.ASSISTANT)
+        for index, message in part.messages_of(voice)
+        if not message.calls
+    }
+    factors = {}
+    for index in range(region.start, region.end):
+        message = region.messages[index]
+        age = region.end - 1 - index
+        if decays:
+            is_task = message.voice is Voice.USER
+            factor = 1.0 + _FRESH_FACTOR * (1.0 if is_task else 0.5 ** (age / _HALF_LIFE_MESSAGES))
+        else:
+            spread = _SPEECH_SPREAD if index in speech else _RESULTS_SPREAD
+            factor = 1.0 + spread * (0.5 - age / (region.end - region.start))
+            factor *= _USER_FACTOR if message.voice is Voice.USER else 1.0
+            if message.voice is not Voice.RESULT:
+                size = _TYPED_CHARS / max(1, len(message.text))
+                factor *= max(_LEAST_LENGTH_FACTOR, min(1.0, size))
+        factors[index] = factor * (_FAILURE_FACTOR if index in failed else 1.0)
+    return factors
+
+
+class _Offer:
+    """A candidate with the price and the words of each variant, and the variant that stands."""
+
+    __slots__ = ("candidate", "factor", "place", "prices", "taken", "words")
+
+    def __init__(
+        self, candidate: Candidate, place: int, factor: float, per_char: Mapping[FactKind, float]
+    ) -> None:
+        self.candidate = candidate
+        self.place = place
+        self.factor = factor
+        self.prices = [_price(variant, per_char) for variant in candidate.variants]
+        self.words = [
+            {word for fact in variant for word in words_of(fact.text)}
+            for variant in candidate.variants
+        ]
+        self.taken = len(candidate.variants)
+
+    def step(self, variant: int) -> tuple[float, set[str]]:
+        """The price and the new words of a variant beside the one that stands."""
+        if self.taken == len(self.prices):
+            return self.prices[variant], self.words[variant]
+        price = self.prices[variant] - self.prices[self.taken]
+        return price, self.words[variant] - self.words[self.taken]
+
+
+class Fitting:
+    """The candidates of a region, sized once however little room there is.
+
+    Args:
+        candidates: All it could say.
+        words: Worth of its words.
+        factors: Factors of its messages.
+        count: Counts tokens.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        words: RegionWords,
+        factors: Mapping[int, float],
+        count: Count,
+    ) -> None:
+        per_char = _tokens_per_char(candidates, count)
+        self.candidates = candidates
+        self._words = words
+        self._offers = [
+            _Offer(
+                candidate,
+                place,
+                candidate.factor
+                * max(factors[index] for fact in candidate.variants[0] for index in fact.messages),
+                per_char,
+            )
+            for place, candidate in enumerate(candidates)
+        ]
+
+    def least_facts(self) -> list[Fact]:
+        """Rules, failures and unknown outcomes, as short as they can be."""
+        return [
+            fact
+            for candidate in self.candidates
+            if candidate.is_mark or not has_succeeded(candidate.fact)
+            for fact in candidate.variants[-1]
+        ]
+
+    def fill(self, room: float, least_pin: int) -> tuple[list[Fact], list[Candidate]]:
+        """The facts that stand in so many tokens, and the candidates that go.
+
+        Args:
+            room: Tokens.
+            least_pin: Pin from which on a candidate stands whatever room there is.
+        """
+        filling = _Filling(self._words, room)
+        for offer in self._offers:
+            offer.taken = len(offer.prices)
+            if offer.candidate.pin >= least_pin:
+                filling.take(offer, 0)
+            elif offer.candidate.is_mark:
+                filling.take(offer, len(offer.prices) - 1)
+        offers = self._offers
+        if not filling.take_failures(offers):
+            offers = [offer for offer in offers if offer.candidate.fact.kind is not FactKind.ACTION]
+        filling.take_worthiest(offers)
+        facts = [
+            fact
+            for offer in self._offers
+            if offer.taken < len(offer.prices)
+            for fact in offer.candidate.variants[offer.taken]
+        ]
+        gone = [offer.candidate for offer in self._offers if offer.taken == len(offer.prices)]
+        return facts, gone
+
+
+class _Filling:
+    """The room that is left, and the words that stand."""
+
+    def __init__(self, words: RegionWords, room: float) -> None:
+        self._coverage = Coverage(words)
+        self._room = room
+
+    def take(self, offer: _Offer, variant: int) -> None:
+        """Takes a variant in place of the one that stands."""
+        price, words = offer.step(variant)
+        self._room -= price
+        self._coverage.add(words)
+        offer.taken = variant
+
+    def take_failures(self, offers: Sequence[_Offer]) -> bool:
+        """Takes failures and unknown outcomes, the newest first, at least length; all or not."""
+        room = self._room * _FAILURES_SHARE
+        failures = [
+            offer
+            for offer in offers
+            if offer.taken == len(offer.prices) and not has_succeeded(offer.candidate.fact)
+        ]
+        for offer in reversed(failures):
+            room -= offer.prices[-1]
+            if room < 0:
+                return False
+            self.take(offer, len(offer.prices) - 1)
+        return True
+
+    def take_worthiest(self, offers: Iterable[_Offer]) -> None:
+        """Takes the steps that are worth most per token as long as there is room."""
+        heap = [self._best_step(offer) for offer in offers]
+        heap = [step for step in heap if step[0] < 0]
+        heapify(heap)
+        while heap:
+            estimate, _, variant, offer = heappop(heap)
+            step = self._best_step(offer)
+            if step[0] >= 0:
+                continue
+            if step[2] == variant and (step[0] <= estimate or not heap or step[0] <= heap[0][0]):
+                self.take(offer, variant)
+                step = self._best_step(offer)
+            if step[0] < 0:
+                heappush(heap, step)
+
+    def _best_step(self, offer: _Offer) -> tuple[float, int, int, _Offer]:
+        """The variant of a candidate that is worth most per token in the room that is left.
+
+        Its worth per token stands first, negated; 0 for none.
+        """
+        best, choice = 0.0, -1
+        for variant in range(offer.taken):
+            price, words = offer.step(variant)
+            if price <= self._room:
+                density = offer.factor * self._coverage.gain(words) / max(price, 1.0)
+                if density > best:
+                    best, choice = density, variant
+        return -best, offer.place, choice, offer
+
+
+def _tokens_per_char(candidates: Iterable[Candidate], count: Count) -> Mapping[FactKind, float]:
+    """Tokens of a character, or of a byte of another script, by kind of fact."""
+    texts: dict[FactKind, list[str]] = {}
+    for candidate in candidates:
+        for fact in candidate.variants[0]:
+            texts.setdefault(fact.kind, []).append(fact.text)
+    return {
+        kind: count("\n".join(lines)) / max(1, sum(map(text_size, lines)))
+        for kind, lines in texts.items()
+    }
+
+
+def _price(facts: Sequence[Fact], per_char: Mapping[FactKind, float]) -> float:
+    """Tokens of facts, about; a goal or rule within its user's line takes none."""
+    words = "".join([fact.text for fact in facts if fact.kind is FactKind.USER and not fact.quotes])
+    return sum(
+        (_SENTENCE_FRAME_TOKENS if fact.kind is FactKind.REPLY else _FRAME_TOKENS)
+        + text_size(fact.text) * per_char[fact.kind]
+        for fact in facts
+        if fact.kind not in MARK_KINDS or fact.text not in words
+    )

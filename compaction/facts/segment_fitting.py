@@ -1,0 +1,279 @@
+"""Turns a region into the segment that is worth most in a number of tokens.
+
+Where everything fits, everything stands. Else the room is filled by worth per token; where one of
+the five simple ways keeps more in the same room, that is used instead.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from compaction.facts.call_outcomes import UNKNOWN
+from compaction.facts.call_records import ARROW, current_results
+from compaction.facts.candidates import (
+    Candidate,
+    CandidatePin,
+    command_candidates,
+    has_succeeded,
+    in_message_order,
+    record_candidates,
+    tool_name,
+)
+from compaction.facts.fact import Fact, FactKind, Region, Segment
+from compaction.facts.fitting import Fitting, message_factors, region_words
+from compaction.facts.region_contents import read_region
+from compaction.facts.rendering import factor_shared_columns, render_segment
+from compaction.facts.simple_facts import best_simple_way, simple_facts
+from compaction.facts.speech import Speech
+from compaction.reading.message import Count
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
+from compaction.results.result_lines import result_line
+from compaction.results.result_profile import ResultProfile, result_profile
+from compaction.word_worth import RegionWords, worth_of_pieces
+
+__all__ = ["Region", "SegmentFitter", "segment_within"]
+
+#: Share of a region's tokens that a segment may take where there is no target: of records and
+#: talk, and of what can be read again; and further tokens of the latter.
+_RECORDS_SHARE, _REREADABLE_SHARE, _REREADABLE_TOKENS = 0.75, 0.2, 150
+#: Maximum share where there is no target, tokens of a region up to which that does not matter, and
+#: a pin above all.
+_MAX_SHARE, _LITTLE_TOKENS, _NO_PIN = 0.95, 256, CandidatePin.ALWAYS + 1
+#: Tokens of the line that lists omissions, and maximum tools that it names.
+_OMISSION_TOKENS, _MAX_NAMED_TOOLS = 40, 8
+#: Maximum attempts to meet the room, the share of it that may stay empty, and the factor by which
+#: it shrinks after one that is too long.
+_MAX_TRIES, _EMPTY_SHARE, _SHRINKING = 5, 0.03, 1.1
+#: Characters of results that may stand whole, for each token of the room.
+_SLICE_CHARS_PER_TOKEN: Final = 4
+_EXCHANGED: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAND})
+
+
+def segment_within(region: Region, max_tokens: int, count: Count) -> Segment:
+    """The segment of a region in at most so many tokens; equal regions give equal bytes.
+
+    Args:
+        region: Part that is compacted.
+        max_tokens: Tokens; 0 for no bound.
+        count: Counts tokens.
+    """
+    return SegmentFitter(region, count).segment_within(max_tokens)
+
+
+class SegmentFitter:
+    """The segments of a region; it is read once.
+
+    Args:
+        region: Part that is compacted.
+        count: Counts tokens.
+        find: Finds the facts in its texts.
+    """
+
+    def __init__(self, region: Region, count: Count, find: TextAnalyzer = analyze_uncached) -> None:
+        messages = region.messages[region.start : region.end]
+        self._region = region
+        self._count = count
+        self._read = read_region(region, find)
+        self._speech = Speech(self._read)
+        self._is_rereadable = result_profile(messages) is ResultProfile.REREADABLE
+        self._before = sum(
+            message.tokens
+            for index, message in enumerate(messages, region.start)
+            if index not in region.kept
+        )
+        self._made: dict[int, Segment] = {}
+
+    def segment_within(self, max_tokens: int) -> Segment:
+        """The segment in at most so many tokens; 0 for no bound."""
+        if max_tokens not in self._made:
+            self._made[max_tokens] = self._build_segment(max_tokens)
+        return self._made[max_tokens]
+
+    def _build_segment(self, max_tokens: int) -> Segment:
+        room = max_tokens or self._room_without_target
+        if not self._is_rereadable:
+            whole = self._segment_of([fact for one in self._whole for fact in one.variants[0]], [])
+            if whole.tokens <= room:
+                return whole
+        if max_tokens:
+            segment, gone = self._fit(self._target_fitter, room, _NO_PIN)
+            return self._simple_segment(segment, room) or segment if gone else segment
+        segment, _ = self._fit(self._pinned_fitter, room, CandidatePin.TELLING)
+        if self._before > _LITTLE_TOKENS and segment.tokens > _MAX_SHARE * self._before:
+            segment, _ = self._fit(
+                self._pinned_fitter, int(_MAX_SHARE * self._before), CandidatePin.ALWAYS
+            )
+        return segment
+
+    @property
+    def _room_without_target(self) -> int:
+        """Tokens that what is not pinned may fill where there is no target."""
+        if not self._is_rereadable:
+            return int(_RECORDS_SHARE * self._before)
+        share = int(_REREADABLE_SHARE * self._before) + _REREADABLE_TOKENS
+        return min(share, self._before // 2)
+
+    def _fit(
+        self, fitting: Fitting, max_tokens: int, least_pin: int
+    ) -> tuple[Segment, Sequence[Candidate]]:
+        """The segment that fills the room, and what is gone; the shortest where none fits."""
+        room = float(max_tokens - self._head_tokens)
+        made: list[tuple[Segment, Sequence[Candidate]]] = []
+        for _ in range(_MAX_TRIES):
+            facts, gone = fitting.fill(room, least_pin)
+            made.append((self._segment_of(facts, gone), gone))
+            over = made[-1][0].tokens - max_tokens
+            if -_EMPTY_SHARE * max_tokens <= over <= 0 or not gone or room <= 0:
+                break
+            room -= over * (_SHRINKING if over > 0 else 1.0)
+        fitting_ones = [one for one in made if one[0].tokens <= max_tokens]
+        if fitting_ones:
+            return max(fitting_ones, key=lambda one: one[0].tokens)
+        return min(made, key=lambda one: one[0].tokens)
+
+    def _simple_segment(self, segment: Segment, max_tokens: int) -> Segment | None:
+        """The segment that a simple way makes where it is worth more in the same room, or None.
+
+        Rules stand in it, too, and so do failures.
+        """
+        room = min(max_tokens, self._before) - self._head_tokens
+        read, factors = self._read, self._factors
+        must = self._target_fitter.least_facts()
+        room -= sum(self._count(fact.text) for fact in must)
+        for _ in range(_MAX_TRIES):
+            simple = best_simple_way(read, self._words, factors, room, self._before)
+            if simple.worth <= self._worth_of(segment):
+                break
+            facts = [*must, *simple_facts(read, simple.pieces)]
+            made = self._segment_of(facts, self._gone_beside(facts), simple.way)
+            if made.tokens <= max_tokens:
+                return made
+            room -= made.tokens - max_tokens
+        return None
+
+    def _gone_beside(self, facts: Sequence[Fact]) -> Sequence[Candidate]:
+        """The calls that are in none of these facts."""
+        stands = {index for fact in facts for index in fact.messages}
+        return [
+            candidate
+            for candidate in self._target_fitter.candidates
+            if candidate.fact.kind in _EXCHANGED and stands.isdisjoint(candidate.fact.messages)
+        ]
+
+    def _worth_of(self, segment: Segment) -> float:
+        pieces = [(fact.messages[-1], fact.text) for fact in segment.facts]
+        return worth_of_pieces(self._words, self._factors, pieces)
+
+    @cached_property
+    def _whole(self) -> Sequence[Candidate]:
+        """The candidates as they stand where everything fits."""
+        return [
+            *self._speech.candidates(is_bounded=False),
+            *self._record_candidates(is_bounded=False),
+        ]
+
+    @cached_property
+    def _pinned_fitter(self) -> Fitting:
+        """The fitting where users' words and records stand whatever room there is."""
+        if self._is_rereadable:
+            speech = self._speech.candidates(is_bounded=False, pins_replies=False)
+            return self._make_fitting([*speech, *self._commands])
+        return self._make_fitting(self._whole)
+
+    @cached_property
+    def _target_fitter(self) -> Fitting:
+        speech = [*self._speech.candidates(is_bounded=True)]
+        if self._is_rereadable:
+            return self._make_fitting([*speech, *self._commands])
+        return self._make_fitting([*speech, *self._record_candidates(is_bounded=True)])
+
+    @cached_property
+    def _commands(self) -> Sequence[Candidate]:
+        chars = int(self._before * _SLICE_CHARS_PER_TOKEN)
+        return [*command_candidates(self._read, chars)]
+
+    def _record_candidates(self, *, is_bounded: bool) -> Iterator[Candidate]:
+        find = self._read.find
+        return record_candidates(
+            self._read,
+            lambda result: result_line(result, find),
+            current_results(self._read.exchanges),
+            is_bounded=is_bounded,
+        )
+
+    def _make_fitting(self, candidates: Sequence[Candidate]) -> Fitting:
+        failures = [
+            index
+            for candidate in candidates
+            if not has_succeeded(candidate.fact)
+            for index in candidate.fact.messages
+        ]
+        self._factors = message_factors(self._read, failures, decays=self._is_rereadable)
+        return Fitting(candidates, self._words, self._factors, self._count)
+
+    @cached_property
+    def _words(self) -> RegionWords:
+        return region_words(self._read)
+
+    @cached_property
+    def _head_tokens(self) -> int:
+        """Tokens of a segment without facts."""
+        region = self._region
+        return self._count(render_segment((), region.part))
+
+    def _segment_of(
+        self, facts: Sequence[Fact], gone: Sequence[Candidate], simple_way: str = ""
+    ) -> Segment:
+        region = self._region
+        ordered = factor_shared_columns(in_message_order(self._speech.join_sentences(facts)))
+        every = (*ordered, *_omission_fact([one.fact for one in gone], region))
+        text = render_segment(every, region.part, simple_way)
+        return Segment(
+            start=region.start,
+            end=region.end,
+            facts=every,
+            text=text,
+            tokens=self._count(text),
+            before=self._before,
+            simple_way=simple_way,
+        )
+
+
+def _omission_fact(gone: Sequence[Fact], region: Region) -> Iterator[Fact]:
+    """A line that names the calls that are gone; nothing for none."""
+    gone = [fact for fact in gone if fact.kind in _EXCHANGED]
+    if not gone:
+        return
+    did = [fact for fact in gone if fact.kind is FactKind.ACTION]
+    rest = [fact for fact in gone if fact.kind is not FactKind.ACTION]
+    pieces = [f"actions: {_tool_counts(did)}"] if did else []
+    pieces += [f"results of {_tool_counts(rest)}"] if rest else []
+    turns = sorted({turn for fact in gone for turn in fact.turns})
+    yield Fact(
+        kind=FactKind.GONE,
+        text="; ".join(pieces),
+        turns=(turns[0], turns[-1]) if len(turns) > 1 else (turns[0],),
+        messages=(region.end - 1,),
+    )
+
+
+def _tool_counts(facts: Sequence[Fact]) -> str:
+    """The number of calls of each tool: failures and unknown outcomes first, then the most."""
+    tools: Mapping[str, int] = Counter(
+        f"{tool_name(fact)}{_outcome_mark(fact)}" for fact in sorted(facts, key=has_succeeded)
+    )
+    ordered = sorted(tools, key=lambda tool: (not tool.endswith(")"), -tools[tool]))
+    named = [
+        f"{tool} ({tools[tool]})" if tools[tool] > 1 else tool
+        for tool in ordered[:_MAX_NAMED_TOOLS]
+    ]
+    more = len(tools) - len(named)
+    return ", ".join(named) + (f" and {more} more tools" if more > 0 else "")
+
+
+def _outcome_mark(fact: Fact) -> str:
+    """The mark of an action that failed, or whose outcome is unknown; "" for any other."""
+    if has_succeeded(fact):
+        return ""
+    return " (unknown)" if fact.text.endswith(f"{ARROW}{UNKNOWN}") else " (failed)"

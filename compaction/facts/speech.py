@@ -1,0 +1,258 @@
+"""Candidates from what users and the assistant said; a question stands or goes with its answer."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from compaction.facts.candidates import Candidate, CandidatePin
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents
+from compaction.facts.rendering import LINE_END_SIGN, flatten_text
+from compaction.facts.statements import mark_facts, user_facts
+from compaction.language.sentences import sentences
+from compaction.reading.message import ParsedMessage, Voice
+
+#: Maximum bytes of a user's answer that says little without the question.
+_SHORT_ANSWER_BYTES: Final = 25
+#: Maximum bytes of an assistant's answer that says little without the user's question.
+_SHORT_REPLY_BYTES: Final = 60
+#: Maximum characters of a user's answer that may need the question to be understood; a longer
+#: answer is understood alone.
+_MAX_REFERRING_ANSWER_CHARS: Final = 120
+#: Maximum characters of a user's answer that picks an option by its letter or number.
+_MAX_LETTER_ANSWER_CHARS: Final = 20
+#: Maximum characters read of a reply.
+_SCANNED_CHARS: Final = 20_000
+_chooses: Final = re.compile(
+    r"""\b(?:
+      (?:the|that|this|your|my)\ (?:very\ )?(?:first|second|third|fourth|fifth|last|other|former
+        | latter|next|one|ones|cheap\w{0,4}|early|earli\w{1,3}|lat\w{1,3}|fast\w{0,3}|direct)
+    | option | both | either | neither | (?:first|second|third|last|other|former|latter)\ one
+    | take\ (?:it|that) | number\ (?:one|two|three|\d)
+    )\b""",
+    re.VERBOSE,
+).search
+_letter: Final = re.compile(r"(?:\w+ ){0,2}\(?(?:[a-f]|\d)[).!]*(?: please[.!?]?)?").fullmatch
+#: Factor for the worth of a question whose answer is understood without it.
+_QUESTION_FACTOR: Final = 0.4
+_USER_QUESTION_FACTOR: Final = 0.5
+#: A figure, or a word within that begins with a capital.
+_holds_value: Final = re.compile(r"\d|\w\W+[^\W\d_a-z](?<![a-z])\w").search
+#: Question marks of all scripts.
+_ASKING: Final = ("?", "\uff1f", "\u061f", "\u037e")
+#: Strings of which a text with Markdown holds at least one; other texts are not searched for it.
+_MARKS: Final = ("**", "- ", "* ", "# ")
+#: Regular expressions for Markdown's marks, which are removed, for numbers of list items, whose
+#: dots would end a sentence, and for a line that only frames a call.
+_MARKDOWN: Final = re.compile(r"\*\*|^[^\S\n]*(?:[-*] |#{1,6} )", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,3})\.(?= )", re.MULTILINE)
+_FRAME: Final = re.compile(
+    r"^[^\S\n]*(?:`{3}.*|~{3}.*|</?[\w=.-]{1,64}>|[A-Z]{2,}|Action:)$", re.MULTILINE
+)
+#: Characters at a call's beginning by which it is found in the text that holds it.
+_CALL_HEAD_CHARS: Final = 40
+
+
+#: Kinds of facts that sentences become.
+_SPOKEN: Final = frozenset({FactKind.REPLY, FactKind.USER})
+#: Marks a gap between two sentences of a user.
+_CUT: Final = " […] "
+
+
+class ReferenceStrength(IntEnum):
+    """The degree to which an answer needs what it answers."""
+
+    NOT = 0
+    AGREES = 1  #: It says yes or no, or is only a few words: the question gives it its sense.
+    CHOOSES = 2  #: It names one of several by its place or its letter.
+
+
+def reference_strength(answer: str) -> ReferenceStrength:
+    """The degree to which an answer needs what it answers."""
+    if len(answer) > _MAX_REFERRING_ANSWER_CHARS:
+        return ReferenceStrength.NOT
+    small = answer.strip().lower()
+    if _chooses(small) or (len(small) <= _MAX_LETTER_ANSWER_CHARS and _letter(small)):
+        return ReferenceStrength.CHOOSES
+    size = len(small.encode(errors="replace"))
+    says_more = size > _SHORT_ANSWER_BYTES or any(map(str.isdigit, small))
+    return ReferenceStrength.NOT if says_more else ReferenceStrength.AGREES
+
+
+class Speech:
+    """The words of a region's users, and its assistant's replies sentence by sentence.
+
+    Args:
+        part: Part that is compacted.
+    """
+
+    def __init__(self, part: RegionContents) -> None:
+        self._part = part
+        self._replies = _replies(part)
+        self._places = {
+            (FactKind.REPLY, fact.messages[0], fact.text): place
+            for facts in self._replies.values()
+            for place, fact in enumerate(facts)
+        }
+
+    def candidates(self, *, is_bounded: bool, pins_replies: bool = True) -> Iterator[Candidate]:
+        """Users' messages with what they answer, then each other sentence of the assistant.
+
+        Args:
+            is_bounded: True for users' messages sentence by sentence.
+            pins_replies: True if replies that tell something stand where there is no target.
+        """
+        marks = self._marks()
+        warnings = list(self._warnings(marks))
+        taken = {id(fact) for fact in warnings}
+        users = {fact.messages[0]: fact for fact in user_facts(self._part)}
+        for index, message in self._part.messages_of(Voice.USER):
+            if index in users:
+                beside = self._beside(message, index, taken)
+                standing = tuple(marks.get(index, ()))
+                if is_bounded:
+                    yield from self._user_sentences(users[index], beside, standing)
+                else:
+                    yield Candidate(((*beside, *standing, users[index]),), pin=CandidatePin.ALWAYS)
+        for fact in warnings:
+            yield Candidate(((fact,),), pin=CandidatePin.ALWAYS, is_mark=True)
+        for facts in self._replies.values():
+            for fact in facts:
+                if id(fact) not in taken:
+                    yield _reply_candidate(fact, pins_replies=pins_replies)
+
+    def _warnings(self, marks: Mapping[int, Sequence[Fact]]) -> Iterator[Fact]:
+        """The sentences of replies that warn about a text."""
+        for index, facts in self._replies.items():
+            warning = " ".join([mark.text for mark in marks.get(index, ())])
+            yield from [fact for fact in facts if warning and fact.text in warning]
+
+    def join_sentences(self, facts: Sequence[Fact]) -> Iterator[Fact]:
+        """The facts, those of one text on one line and in their order there."""
+        lines: dict[tuple[FactKind, int], list[Fact]] = {}
+        for fact in facts:
+            if fact.kind in _SPOKEN:
+                lines.setdefault((fact.kind, fact.messages[0]), []).append(fact)
+            else:
+                yield fact
+        for (kind, index), said in lines.items():
+            said.sort(key=lambda fact: self._places.get((kind, index, fact.text), 0))
+            cut = _CUT if kind is FactKind.USER else " "
+            places = [self._places.get((kind, index, fact.text), 0) for fact in said]
+            text = said[0].text
+            for before, place, fact in zip(places, places[1:], said[1:], strict=False):
+                text += (" " if place == before + 1 else cut) + fact.text
+            yield msgspec.structs.replace(said[0], text=text)
+
+    def _marks(self) -> Mapping[int, Sequence[Fact]]:
+        """The goals and rules of each message of a user, and warnings in each reply."""
+        marks: dict[int, list[Fact]] = {}
+        for fact in mark_facts(self._part):
+            marks.setdefault(fact.messages[0], []).append(fact)
+        return marks
+
+    def _user_sentences(
+        self, fact: Fact, beside: Sequence[Fact], marks: Sequence[Fact]
+    ) -> Iterator[Candidate]:
+        """A user's message sentence by sentence; with the first stands what it answers.
+
+        A sentence that is the goal or a rule stands whatever room there is.
+        """
+        index = fact.messages[0]
+        left = [mark for mark in marks if mark.kind is FactKind.RULE]
+        for place, piece in enumerate(self._part.find(_user_pieces, fact.text)):
+            self._places[FactKind.USER, index, piece] = place
+            held = tuple([mark for mark in marks if mark.text in piece])
+            rules = tuple([mark for mark in left if mark in held])
+            left = [mark for mark in left if mark not in held]
+            first = tuple(beside) if not place else ()
+            said = msgspec.structs.replace(fact, text=piece)
+            is_empty = piece.endswith(_ASKING) and not _holds_value(piece)
+            yield Candidate(
+                ((*first, *held, said), *([rules] if rules else [])),
+                is_mark=bool(rules),
+                factor=_USER_QUESTION_FACTOR if is_empty and not first else 1.0,
+            )
+        if left:
+            yield Candidate((tuple(left),), is_mark=True)
+
+    def _beside(self, message: ParsedMessage, index: int, taken: set[int]) -> Sequence[Fact]:
+        """The question that a user's message answers, and a short answer to it."""
+        facts = (*self._answered_by(message, index), *self._short_answer_to(message, index))
+        beside = [fact for fact in facts if id(fact) not in taken]
+        taken.update(map(id, beside))
+        return beside
+
+    def _answered_by(self, message: ParsedMessage, index: int) -> Sequence[Fact]:
+        """The sentences of the reply before a user's message that it says little without."""
+        facts = self._replies.get(index - 1, ())
+        strength = reference_strength(message.text)
+        if not facts or not strength:
+            return ()
+        if strength is ReferenceStrength.CHOOSES:
+            return facts
+        last = max((place for place, fact in enumerate(facts) if _asks(fact)), default=-1)
+        return facts[max(0, last - 1) : last + 1]
+
+    def _short_answer_to(self, message: ParsedMessage, index: int) -> Sequence[Fact]:
+        """The reply right behind a user's question where it says little without that."""
+        facts = self._replies.get(index + 1, ())
+        size = sum(len(fact.text.encode(errors="replace")) for fact in facts)
+        is_asked = message.text.rstrip().endswith(_ASKING)
+        return facts if is_asked and size <= _SHORT_REPLY_BYTES else ()
+
+
+def _reply_candidate(fact: Fact, *, pins_replies: bool) -> Candidate:
+    """A sentence of the assistant's by itself."""
+    if _asks(fact) and not _holds_value(fact.text):
+        return Candidate(((fact,),), factor=_QUESTION_FACTOR)
+    return Candidate(((fact,),), pin=CandidatePin.TELLING if pins_replies else CandidatePin.NOT)
+
+
+def _asks(fact: Fact) -> bool:
+    return fact.text.endswith(_ASKING)
+
+
+def _replies(part: RegionContents) -> Mapping[int, Sequence[Fact]]:
+    """The sentences of each of the assistant's texts; of equal ones the last."""
+    said_later: set[str] = set()
+    replies: dict[int, Sequence[Fact]] = {}
+    for index, message in reversed(part.messages_of(Voice.ASSISTANT)):
+        facts = []
+        for sentence in part.find(_reply_sentences, _without_calls(message)):
+            if sentence not in said_later:
+                said_later.add(sentence)
+                turn = part.turn_of(index)
+                facts.append(
+                    Fact(kind=FactKind.REPLY, text=sentence, turns=(turn,), messages=(index,))
+                )
+        if facts:
+            replies[index] = facts
+    return dict(reversed(replies.items()))
+
+
+def _without_calls(message: ParsedMessage) -> str:
+    """A reply's text without the calls that are written in it."""
+    text = message.text
+    for call in message.calls:
+        head = call.arguments[:_CALL_HEAD_CHARS]
+        place = text.rfind(head) if head else -1
+        text = text[:place] if place >= 0 else text
+    return text
+
+
+def _reply_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a reply, without its layout."""
+    text = text[:_SCANNED_CHARS]
+    if any(map(text.__contains__, _MARKS)):
+        text = _MARKDOWN.sub("", text)
+    text = _NUMBERED.sub(r"\1)", _FRAME.sub("", text))
+    return tuple([flatten_text(sentence) for sentence in sentences(text)])
+
+
+def _user_pieces(text: str) -> tuple[str, ...]:
+    """The sentences of a user's line."""
+    return tuple([piece for line in text.split(LINE_END_SIGN) for piece in sentences(line)])

@@ -1,0 +1,91 @@
+import json
+
+from compaction.facts.call_records import current_results
+from compaction.facts.candidates import (
+    CandidatePin,
+    command_candidates,
+    has_succeeded,
+    in_message_order,
+    record_candidates,
+    tool_name,
+)
+from compaction.facts.fact import FactKind
+from compaction.results.result_lines import result_line
+from tests.compaction.facts.regions import Said, call_and_result, read_contents, texts, user
+
+OFFERED_ORDERS = [
+    {"id": f"W10{number}", "fee": 10 * number + 7, "state": "open"} for number in range(9)
+]
+DESK: list[Said] = [
+    user("What of W104?"),
+    call_and_result("list_orders", json.dumps(OFFERED_ORDERS), "a"),
+    call_and_result("transfer", "Error: no money", "d", to="W104", note="for the lamp"),
+]
+
+
+def records(*turns, is_bounded):
+    part = read_contents(*turns)
+    current = current_results(part.exchanges)
+    return list(record_candidates(part, result_line, current, is_bounded=is_bounded))
+
+
+def test_a_record_is_offered_with_fewer_and_fewer_of_its_rows_and_last_without():
+    orders = next(one for one in records(*DESK, is_bounded=True) if "list" in one.fact.text)
+
+    assert [variant[0].text.count("W10") for variant in orders.variants] == [9, 4, 2, 0]
+    assert texts(orders.variants[-1]) == ["list_orders() → …"]
+
+
+def test_the_shortest_form_of_an_action_is_its_tool_and_its_outcome():
+    (action,) = [one for one in records(*DESK, is_bounded=True) if one.fact.kind is FactKind.ACTION]
+
+    assert texts(action.variants[-1]) == ["transfer(…) → error: no money"]
+    assert not has_succeeded(action.fact)
+    assert tool_name(action.fact) == "transfer"
+
+
+def test_without_a_target_records_stand_whole():
+    every = records(*DESK, is_bounded=False)
+
+    assert all(len(one.variants) == 1 and one.pin is CandidatePin.ALWAYS for one in every)
+
+
+SHELL: list[Said] = [
+    user("go"),
+    call_and_result("bash", "src/app.py\nsrc/lib.py\n" * 9, "a", command="ls -R src/"),
+    call_and_result("bash", "    x = 1\n    y = 2\n" * 40, "b", command="cat src/app.py"),
+]
+
+
+def test_the_newest_results_of_a_shell_may_stand_whole_as_far_as_there_is_room():
+    part = read_contents(*SHELL)
+    whole = {
+        max_chars: [
+            one.variants[0][0].text
+            for one in command_candidates(part, max_chars)
+            if "¶" in one.variants[0][0].text
+        ]
+        for max_chars in (0, 900, 9_000)
+    }
+
+    assert [len(lines) for lines in whole.values()] == [0, 1, 2]
+    assert whole[900][0].startswith("bash(command=cat src/app.py) → ")
+    assert " ¶     y = 2 ¶" in whole[900][0]
+
+
+def test_a_command_is_offered_with_the_names_that_it_showed_and_bare():
+    named = [one for one in command_candidates(read_contents(*SHELL), 0) if len(one.variants) == 2]
+
+    assert any("src/lib.py" in texts(one.variants[0])[0] for one in named)
+    assert {one.fact.kind for one in command_candidates(read_contents(*SHELL), 0)} == {
+        FactKind.COMMAND,
+        FactKind.FILE,
+    }
+
+
+def test_facts_are_ordered_by_their_last_message():
+    facts = [one.fact for one in records(*DESK, is_bounded=False)]
+
+    assert in_message_order(reversed(facts)) == tuple(
+        sorted(facts, key=lambda fact: fact.messages[-1])
+    )

@@ -1,0 +1,151 @@
+import time
+
+import pytest
+
+from compaction.facts.candidates import CandidatePin
+from compaction.facts.fact import FactKind
+from compaction.facts.speech import ReferenceStrength, Speech, reference_strength
+from tests.compaction.facts.regions import assistant, call_and_result, read_contents, texts, user
+
+
+@pytest.mark.parametrize(
+    ("answer", "leans"),
+    [
+        ("The second one.", ReferenceStrength.CHOOSES),
+        ("B", ReferenceStrength.CHOOSES),
+        ("2 please", ReferenceStrength.CHOOSES),
+        ("the cheaper", ReferenceStrength.CHOOSES),
+        ("Take the first, three nights.", ReferenceStrength.CHOOSES),
+        ("Yes", ReferenceStrength.AGREES),
+        ("do it", ReferenceStrength.AGREES),
+        ("可以", ReferenceStrength.AGREES),
+        ("Yes, with card 7447", ReferenceStrength.NOT),
+        ("I would like to fly from Rome to Paris in May", ReferenceStrength.NOT),
+        ("the first " * 20, ReferenceStrength.NOT),
+    ],
+)
+def test_short_answers_lean_on_what_they_answer(answer, leans):
+    assert reference_strength(answer) is leans
+
+
+@pytest.mark.parametrize("piece", ["the ", "a ", "((", "the first", " "])
+def test_no_answer_takes_long(piece):
+    before = time.process_time()
+    reference_strength(piece * 100_000)
+
+    assert time.process_time() - before < 1
+
+
+def candidates(*turns, is_bounded=False, **fields):
+    return list(Speech(read_contents(*turns, **fields)).candidates(is_bounded=is_bounded))
+
+
+def variants(*turns, **fields):
+    return [texts(candidate.variants[0]) for candidate in candidates(*turns, **fields)]
+
+
+OFFER = assistant("Flight KLT417 is $121. Shall I book it?")
+
+
+def test_a_question_and_its_bare_answer_are_one_candidate():
+    assert variants(OFFER, user("Yes")) == [
+        ["Flight KLT417 is $121.", "Shall I book it?", "Yes", "Yes"]
+    ]
+    assert variants(OFFER, user("Yes, with card 7447"), is_bounded=True) == [
+        ["Yes, with card 7447", "Yes, with card 7447"],
+        ["Flight KLT417 is $121."],
+        ["Shall I book it?"],
+    ]
+
+
+def test_a_choice_stands_with_all_there_was_to_choose_from():
+    listed = "There are two. Which one?\n\n1. Rome\n2. Oslo"
+
+    assert variants(assistant(listed), user("the first"))[0][:-2] == [
+        "There are two.",
+        "Which one?",
+        "1) Rome",
+        "2) Oslo",
+    ]
+
+
+def test_a_question_of_the_user_stands_with_its_bare_answer():
+    assert variants(user("Is it near?"), assistant("Yes, very."))[0] == [
+        "Yes, very.",
+        "Is it near?",
+        "Is it near?",
+    ]
+
+
+def test_repeated_sentences_of_the_assistant_stand_but_once():
+    turns = [assistant("Can I help with anything else?"), user("No I am happy with it all, thanks")]
+
+    assert variants(*turns * 2).count(["Can I help with anything else?"]) == 1
+
+
+def test_replies_that_tell_something_stand_without_a_target_and_empty_questions_need_not():
+    pins = {
+        candidate.fact.text: candidate.pin
+        for candidate in candidates(
+            user("Where is it open, and when, and for whom?"),
+            assistant("It is open daily. It is near the mill. Do you need more? Shall I call 117?"),
+        )
+    }
+
+    assert pins["It is near the mill."] is CandidatePin.TELLING
+    assert pins["Shall I call 117?"] is CandidatePin.TELLING
+    assert pins["Do you need more?"] is CandidatePin.NOT
+    assert pins["Where is it open, and when, and for whom?"] is CandidatePin.ALWAYS
+
+
+def test_with_a_target_a_users_sentences_are_candidates_and_rules_always_stand():
+    page = user("I was in Rome. Always ask first. It rained.")
+    _, rule, last = candidates(page, is_bounded=True)
+
+    assert rule.is_mark
+    assert texts(rule.variants[-1]) == ["Always ask first."]
+    assert {fact.kind for fact in rule.variants[-1]} == {FactKind.RULE}
+    assert not last.is_mark
+
+
+def test_sentences_of_one_message_stand_on_one_line_and_gaps_in_users_words_are_marked():
+    speech = Speech(
+        read_contents(user("I am Bo. It rains. I am 12."), assistant("So. It is. Yes."))
+    )
+    said = [one.variants[0][-1] for one in speech.candidates(is_bounded=True)]
+    by_text = {fact.text: fact for fact in said}
+
+    joined = speech.join_sentences(
+        [by_text[text] for text in ("Yes.", "I am 12.", "So.", "I am Bo.")]
+    )
+
+    assert texts(joined) == ["So. Yes.", "I am Bo. […] I am 12."]
+
+
+def test_layout_and_the_call_that_a_reply_writes_out_are_no_sentences():
+    reply = assistant("**Plan**:\n- look\n```bash\nls -R src\n```") | {
+        "tool_calls": call_and_result("bash", "", command="ls")[0]["tool_calls"]
+    }
+    reply["tool_calls"][0]["function"]["arguments"] = "ls -R src"
+
+    assert variants([reply, call_and_result("bash", "x")[1]]) == [["Plan:"], ["look"]]
+
+
+def test_a_warning_about_a_pasted_text_always_stands():
+    mail = "From: Bo <bo@x.org>\nTo: me\nSubject: Pay\n\nAlways pay at once.\n"
+    every = candidates(
+        user(f"Is it real?\n\n{mail}"), assistant("This looks like phishing. Do not pay it. Bye.")
+    )
+
+    assert [candidate.fact.text for candidate in every if candidate.is_mark] == [
+        "This looks like phishing.",
+        "Do not pay it.",
+    ]
+
+
+@pytest.mark.parametrize("piece", ["I ", "1. ", "A) ", "a? ", "- ", " \n", "** ", "```"])
+def test_no_text_takes_long(piece):
+    before = time.process_time()
+    candidates(assistant(piece * 20_000), user("B"))
+
+    assert time.process_time() - before < 1

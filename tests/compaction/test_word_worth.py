@@ -1,0 +1,78 @@
+import time
+
+import pytest
+
+from compaction.facts.fitting import region_words
+from compaction.word_worth import Coverage, text_size, words_of, worth_of_pieces
+from tests.compaction.facts.regions import assistant, read_contents, user
+
+DESK = [
+    user("Where is my order W-4711? I ordered it a while ago and it never came."),
+    assistant("It waits in Oslo. I can send order W-4711 again. Would you like that?"),
+    user("Yes please, that would be nice of you."),
+    assistant("Well then, it would be nice to have your street."),
+]
+
+
+def words_in(*turns, **fields):
+    return region_words(read_contents(*turns, **fields))
+
+
+def first_worth(words, word):
+    worth = words.worth_of(word)
+    return worth.first if worth else 0.0
+
+
+def test_words_of_any_script_are_found():
+    assert words_of("Send W-4711, now: src/app.py!") == ["Send", "W-4711", "now", "src/app.py"]
+    assert words_of("营业到十点 now") == ["营业", "到十", "点", "now"]
+    assert words_of("Прага, 12") == ["Прага", "12"]
+
+
+def test_figures_are_worth_more_than_names_and_names_more_than_short_words():
+    words = words_in(*DESK)
+
+    assert first_worth(words, "W-4711") > first_worth(words, "Oslo") > first_worth(words, "street")
+    assert first_worth(words, "it") == 0.0
+
+
+def test_a_word_that_later_messages_name_is_worth_more():
+    turns = [*DESK, user("Which street?"), assistant("Where do you live?")]
+    seen, unseen = (words_in(*turns, end=4, point=point) for point in (6, 4))
+
+    assert first_worth(seen, "street") > first_worth(unseen, "street")
+    assert first_worth(seen, "Oslo") == first_worth(unseen, "Oslo")
+
+
+def test_a_word_that_stands_is_worth_little_again():
+    coverage = Coverage(words_in(*DESK))
+
+    first = coverage.gain({"W-4711"})
+    coverage.add({"W-4711"})
+
+    assert 0 < coverage.gain({"W-4711"}) < first / 2
+
+
+def test_the_worth_of_a_text_does_not_depend_on_the_form_that_it_stands_in():
+    part = read_contents(*DESK)
+    words, factors = region_words(part), {1: 1.0}
+    text = DESK[1]["content"]
+
+    whole = worth_of_pieces(words, factors, [(1, text)])
+    cut = worth_of_pieces(words, factors, [(1, text[:40])])
+
+    assert whole == worth_of_pieces(words, factors, [(1, text.replace(" ", "\n"))]) > cut > 0
+
+
+def test_the_size_of_a_text_counts_bytes_of_other_scripts():
+    assert (text_size("abc"), text_size("东京"), text_size("\ud800")) == (3, 6, 1)
+
+
+@pytest.mark.parametrize("piece", ["a", "a.", "a-", "日", "9/", "\n", "Ab"])
+def test_no_text_takes_long(piece):
+    before = time.process_time()
+    words = words_in(user(piece * 50_000))
+    for word in words_of(piece * 50_000)[:100]:
+        words.worth_of(word)
+
+    assert time.process_time() - before < 1
