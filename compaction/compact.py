@@ -23,6 +23,7 @@ from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import Count
 from compaction.reading.prefix_digests import prefix_digests
 from compaction.reading.token_estimate import estimate_tokens
+from compaction.recall_index import RemovedMessages
 
 #: Version of the algorithm: changes whenever the same conversation is compacted to other bytes.
 ALGORITHM_VERSION: Final = 6
@@ -46,6 +47,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
         break_even: Calls that pay a compaction back, at this call; None where none do or none was
             due.
         evidence: Evidence of what the newest tool calls needed of the compacted part.
+        removed: Messages that segments stand for, where the model may recall them; else None.
         lost: Names in the compacted part that are missing from what is sent; only where that was
             asked.
     """
@@ -63,6 +65,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
     evidence: QualityEvidence | None = None
     lost: tuple[str, ...] = ()
     last_compacted_why: str = ""
+    removed: RemovedMessages | None = None
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -188,9 +191,22 @@ def _compacted_chat(
         evidence=needed_values_evidence(planner, state) if is_less else None,
         lost=lost_values(planner, state, sent_messages) if names_lost and is_less else (),
         cut_results=len(state.suffix.cut),
+        removed=_removed_messages(planner, state),
         last_compacted_why=last.reason.value
         if last is not None and last.reason is not None
         else "",
+    )
+
+
+def _removed_messages(planner: CompactionPlanner, state: CompactionState) -> RemovedMessages | None:
+    """The messages that the model may recall: compacted ones, and results that were cut."""
+    if not planner.policy.is_recalled or not state.parts:
+        return None
+    spans = (part.segment for part in state.parts)
+    kept = {index for part in state.parts for index in part.kept}
+    places = {n for span in spans for n in range(span.start, span.end)} - kept
+    return RemovedMessages(
+        planner.conversation, sorted(places | state.suffix.cut.keys()), planner.count
     )
 
 
@@ -199,7 +215,7 @@ def _sent_messages(planner: CompactionPlanner, state: CompactionState) -> list[b
     messages = planner.conversation.messages
     raws = [message.raw for message in messages[: planner.conversation.lead]]
     for part in state.parts:
-        raws.append(_user_message(part.segment.text))
+        raws.append(_user_message(part.segment.text + part.index))
         raws += [messages[index].raw for index in part.kept]
     return raws + state.suffix.sent_messages(planner.conversation)
 

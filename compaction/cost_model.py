@@ -85,6 +85,7 @@ class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
         bank: Savings by shortening so far, less its cost.
         failed: Tokens of the region when a compaction was last tried and brought nothing; 0 for
             never.
+        adds_tool: True if a tool joins the prompt's with it, so that all of it is written anew.
     """
 
     calls: int
@@ -99,6 +100,7 @@ class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
     regrowth: int = 0
     bank: float = 0.0
     failed: int = 0
+    adds_tool: bool = False
 
     @property
     def total(self) -> int:
@@ -163,7 +165,7 @@ def rewrite_cost(prices: RelativePrices, inputs: CostInputs, model_cost: float =
         + inputs.tail
         + inputs.regrowth
         - inputs.fresh
-        + _uncached_lead_tokens(prices, inputs.fixed + inputs.earlier_segments)
+        + _moved_lead_tokens(prices, inputs)
     )
     return max(prices.write - prices.read, 0.0) * anew + model_cost
 
@@ -250,6 +252,12 @@ class ShownCut(msgspec.Struct, frozen=True):
 def ceiling_tokens(window: int, growth: float) -> float:
     """Tokens of a prompt that leave room for the answer and calls to come; else infinite."""
     return window * (1 - WINDOW_MARGIN_SHARE) - MIN_CALLS_AHEAD * growth if window else inf
+
+
+def _moved_lead_tokens(prices: RelativePrices, inputs: CostInputs) -> int:
+    """Tokens before a cut that are written anew: all of them where a tool joins the others."""
+    ahead = inputs.fixed + inputs.earlier_segments
+    return ahead if inputs.adds_tool else _uncached_lead_tokens(prices, ahead)
 
 
 def _uncached_lead_tokens(prices: RelativePrices, ahead: int) -> int:

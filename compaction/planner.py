@@ -27,9 +27,10 @@ from compaction.cost_model import (
 )
 from compaction.facts.fact import Segment
 from compaction.facts.segment_fitting import Region, SegmentFitter
-from compaction.policy import CompactionMode, CompactionPolicy
+from compaction.policy import FACTS_MODES, CompactionPolicy
 from compaction.reading.message import Count
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
+from compaction.recall_index import index_text, index_tokens
 from compaction.signed_content import ChangeableMessages, changeable_messages, closed_turns_end
 from compaction.verbatim_suffix import (
     SuffixContext,
@@ -59,6 +60,7 @@ class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
             under way, and a user's that hold more than text.
         tokens: Tokens of segment and messages.
         reason: Reason for compacting it; None until that is decided.
+        index: Text behind the segment that says how to recall what it stands for; "" for none.
     """
 
     at: int
@@ -66,6 +68,7 @@ class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[int, ...]
     tokens: int
     reason: CompactionReason | None = None
+    index: str = ""
 
 
 class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +154,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             shown=shown,
             start=state.start or sent_tokens,
         )
-        if self.policy.mode is not CompactionMode.FACTS:
+        if self.policy.mode not in FACTS_MODES:
             return state
         if not self._changeable.allows_compaction(point):
             return msgspec.structs.replace(state, decision=self._signed_decision(point))
@@ -165,7 +168,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         prices, conversation = self.policy.prices, self.conversation
         if (
-            self.policy.mode is not CompactionMode.FACTS
+            self.policy.mode not in FACTS_MODES
             or state.sent < max(prices.min_trim_tokens, 1)
             or not self._changeable.allows_compaction(point)
             or conversation.has_signed_between(conversation.last_user_message(point) or 0, point)
@@ -198,16 +201,14 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         max_tokens = target - inputs.fixed - inputs.earlier_segments - inputs.tail
         compact_part = self._part_compactor(state, end)
         part = compact_part(max_tokens)
-        share = min(part.tokens / max(1, inputs.region), 1.0)
-        state = msgspec.structs.replace(state, share=share)
+        state = msgspec.structs.replace(state, share=min(part.tokens / max(1, inputs.region), 1.0))
         after = self._after_compaction(state, part)
         regrowth = after.suffix.tokens - inputs.tail
         inputs = msgspec.structs.replace(inputs, segment=part.tokens, regrowth=regrowth)
         decision = decide_compaction(self.policy, inputs)
         if not decision.is_due:
-            failed = (
-                inputs.region if decision.reason is CompactionReason.NO_PROGRESS else state.failed
-            )
+            is_vain = decision.reason is CompactionReason.NO_PROGRESS
+            failed = inputs.region if is_vain else state.failed
             return msgspec.structs.replace(state, decision=decision, failed=failed)
         prices = self.policy.prices
         saved = prices.read * inputs.gain - rewrite_cost(prices, inputs)
@@ -362,6 +363,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             growth=grew,
             bank=state.bank,
             failed=state.failed,
+            adds_tool=self.policy.is_recalled and not state.parts,
         )
 
     def _part_compactor(self, state: CompactionState, end: int) -> Callable[[int], CompactedPart]:
@@ -371,13 +373,16 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         beside = _MESSAGE_TOKENS + sum(
             self.conversation.messages[index].tokens for index in kept_indexes
         )
+        units, number = self.conversation.units_between(start, end), len(state.parts) + 1
+        index = index_text(number, units) if self.policy.is_recalled else ""
+        beside += index_tokens(index, number, self.count)
         region = Region(
             messages=self.conversation.messages,
             units=self.conversation.units,
             start=start,
             end=end,
             point=state.suffix.end,
-            part=len(state.parts) + 1,
+            part=number,
             kept=frozenset(kept_indexes),
             earlier=tuple(part.segment for part in state.parts),
         )
@@ -389,7 +394,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             )
             tokens = segment.tokens + beside
             return CompactedPart(
-                at=state.suffix.end, segment=segment, kept=kept_indexes, tokens=tokens
+                at=state.suffix.end, segment=segment, kept=kept_indexes, tokens=tokens, index=index
             )
 
         return compact_part

@@ -12,8 +12,12 @@ class CompactionMode(StrEnum):
     OFF = "off"  #: Sent unmodified.
     TRIM = "trim"  #: Tool results shortened without loss, when they first come.
     FACTS = "facts"  #: Old turns become facts, by rules alone.
+    FACTS_RECALL = "facts+recall"  #: The model may ask for the old turns again.
     NATIVE = "native"  #: The provider compacts; nothing is compacted here.
 
+
+FACTS_MODES: Final = frozenset({CompactionMode.FACTS, CompactionMode.FACTS_RECALL})
+"""The modes in which old turns become facts."""
 
 #: Minimum tokens of a cache's step, or of its shortest prompt, for the cache to count as coarse.
 _COARSE_STEP_TOKENS: Final = 1_024
@@ -97,3 +101,8 @@ class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     least: int = 2_048
     drops_signed: bool = False
     thinks: bool = False
+
+    @property
+    def is_recalled(self) -> bool:
+        """True if the model may recall what is compacted."""
+        return self.mode is CompactionMode.FACTS_RECALL

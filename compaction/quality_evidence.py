@@ -22,11 +22,9 @@ MIN_NEEDED_VALUES: Final = 20
 #: Standard errors of the confidence bound: 95 %, one-sided.
 _BOUND_STANDARD_ERRORS: Final = 1.645
 
-#: The next gentler mode of each mode that compacts. The other modes compact nothing, so there is no
-#: evidence of them.
-_GENTLER_MODES: Final = {
-    CompactionMode.FACTS: CompactionMode.TRIM,
-}
+#: The next gentler mode of each mode that compacts. With recall, a value that was not sent may have
+#: been recalled, and the other modes compact nothing: there is no evidence of them.
+_GENTLER_MODES: Final = {CompactionMode.FACTS: CompactionMode.TRIM}
 
 
 class QualityEvidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -163,7 +163,7 @@ class Settings(BaseModel):
     planning_memory_mb: int = Field(default=128, gt=0)
     """Megabytes that planning may remember of prompts; a busy team leaves others an even part."""
     compaction: Compaction = Compaction.OFF
-    """Compaction mode of features without one: off, trim, facts or native."""
+    """Compaction mode of features without one: off, trim, facts, facts+recall or native."""
     compaction_safety: float = Field(default=30.0, gt=0)
     """The factor by which a compaction must pay itself back within as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)

@@ -15,6 +15,7 @@ from proxy.calls.metering.settlement import (
     settle_share,
 )
 from proxy.calls.ports import CallContext, Head
+from proxy.calls.recalled_answer import RecalledAnswer
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.planned import Planned
@@ -47,7 +48,7 @@ class Delivery:
         context: CallContext,
         attempt: AttemptInfo,
         reader: Reader | None,
-        answer: UpstreamAnswer,
+        answer: UpstreamAnswer | RecalledAnswer,
     ) -> None:
         self._context = context
         self._attempt = attempt
@@ -213,7 +214,8 @@ class Delivery:
         ):
             usage = await context.deps.estimator.usage(self._attempt.sent_call, route, meter)
             return self._record_estimated(reason, usage)
-        context.deps.estimator.learn(self._attempt.sent_call, route, usage)
+        if not self._has_recalled:
+            context.deps.estimator.learn(self._attempt.sent_call, route, usage)
         return self._record(reason, usage, estimated=False)
 
     def _record_at_once(self, reason: ProxyError) -> None:
@@ -226,6 +228,16 @@ class Delivery:
             self._record_estimated(reason, usage)
         else:
             self._record(reason, self._reported_usage, estimated=False)
+
+    @property
+    def _has_recalled(self) -> bool:
+        return self._attempt.recall is not None and self._attempt.recall.rounds > 0
+
+    def _first_usage(self, usage: Usage | None, estimated: bool) -> Usage | None:  # noqa: FBT001
+        """The usage of the planned prompt; None where it was not counted by its provider."""
+        if self._attempt.recall is not None and self._has_recalled:
+            return self._attempt.recall.first
+        return None if estimated else usage
 
     @property
     def _reported_usage(self) -> Usage | None:
@@ -259,7 +271,7 @@ class Delivery:
             estimated=estimated,
             upstream_id=meter.upstream_id,
             terms=billing_terms(self._attempt, meter.service_tier, meter.usage_object),
-            miss=planning.settle(planned, None if estimated else usage, meter.miss_reason),
+            miss=planning.settle(planned, self._first_usage(usage, estimated), meter.miss_reason),
             timings=timings,
             share=settle_share(
                 self._attempt, self._context.timeline, None if estimated else usage, timings

@@ -30,6 +30,7 @@ from proxy.calls.attempts.failed_attempts import (
     record_refused,
 )
 from proxy.calls.attempts.preparing import compact, convert, plan, reserve, translate
+from proxy.calls.attempts.recalling import recall
 from proxy.calls.attempts.sending import commit, send
 from proxy.calls.attempts.steps import AnsweredAttempt
 from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
@@ -192,7 +193,7 @@ async def begin(attempt: Attempt) -> Opening:
         if isinstance(reserved, CheaperRoute):
             return reserved
         accepted = await send(attempt, reserved)
-        return await commit(attempt, accepted)
+        return await recall(attempt, await commit(attempt, accepted))
     except UpstreamError as failure:
         return failure
 

@@ -52,6 +52,8 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
         path: Appended to the upstream's base URL, with a leading slash and any query.
         headers: All but the upstream's credentials.
         reader: Translates the answer; None passes it on as it comes.
+        caller_reader: Translates what ``reader`` gives, which is chat, into the caller's API; only
+            where recalls of the model are answered in between.
         notes: Changes and omissions, in short sentences for a header and the receipt.
         trace_headers: Headers of this one request that place it in a trace.
         endpoint: The endpoint whose body it has, such as ``messages``; "" where its path is that.
@@ -62,6 +64,7 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     headers: Mapping[str, str]
     body: bytes
     reader: Reader | None = None
+    caller_reader: Reader | None = None
     notes: tuple[str, ...] = ()
     trace_headers: tuple[tuple[str, str], ...] = ()
     endpoint: str = ""

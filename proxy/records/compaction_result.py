@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from compaction.recall_index import RemovedMessages
 from proxy.records.call import Call
 from slo.price import BillingTerms, Tariff, call_cost
 from slo.usage import Usage
@@ -41,6 +42,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
         lost: Number of them that are missing from what is sent.
         messages: Messages that facts stand for in what is sent, 0 where results alone were
             shortened; None where it is sent unmodified.
+        removed: Messages that the model may recall with a tool of the gateway; None for none.
         conversation: Identifier of it, as planning names it; b"" where nobody asked.
     """
 
@@ -59,6 +61,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
     last_compacted_why: str = ""
     notes: tuple[str, ...] = ()
     conversation: bytes = b""
+    removed: RemovedMessages | None = None
 
     def call(self, came: Call) -> Call:
         """The call as it is sent."""

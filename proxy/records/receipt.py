@@ -124,6 +124,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         write_extra_nanos: Amount that tokens written to a cache cost more than plain input.
         segments: Sizes of the segments of its prompt, and its cache marks; None where it was not
             planned, and in receipts older than this field.
+        recalls: Rounds in which the model recalled messages that compaction took out.
+        recalled_tokens: Tokens of what it recalled.
     """
 
     call_id: str
@@ -186,12 +188,20 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     read_saved_nanos: int | None = None
     write_extra_nanos: int | None = None
     segments: PromptSegments | None = None
+    recalls: int = 0
+    recalled_tokens: int = 0
 
     @property
     def spent_nanos(self) -> int | None:
         """Its cost in nano-dollars: 0 where it used nothing, None where it is unknown."""
         is_nothing = self.usage is None and self.ttft is None
         return 0 if self.cost_nanos is None and is_nothing else self.cost_nanos
+
+
+def recall_text(receipt: Receipt) -> str:
+    """The recalls of an attempt: ``recalled 2 times, 1,340 tokens``."""
+    times = "once" if receipt.recalls == 1 else f"{receipt.recalls} times"
+    return f"recalled {times}, {receipt.recalled_tokens:,} tokens"
 
 
 class PendingAttempt(msgspec.Struct, frozen=True, array_like=True):

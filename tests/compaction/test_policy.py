@@ -8,6 +8,7 @@ def test_modes_are_said_as_people_write_them():
         "off",
         "trim",
         "facts",
+        "facts+recall",
         "native",
     ]
 

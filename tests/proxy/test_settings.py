@@ -139,7 +139,7 @@ def test_a_wrong_value_is_reported_with_its_variable(name, text):
             "origins such as https://app.example.com with commas between them, or *",
         ),
         ("planning", "one of off, observe, apply, auto"),
-        ("compaction", "one of off, trim, facts, native"),
+        ("compaction", "one of off, trim, facts, facts+recall, native"),
     ],
 )
 def test_a_wrong_value_is_reported_in_words_with_what_it_is_for(name, needed):

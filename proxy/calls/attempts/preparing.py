@@ -15,8 +15,13 @@ from proxy.calls.attempts.steps import (
     StartedAttempt,
     TranslatedAttempt,
 )
-from proxy.calls.eligibility.output_limits import output_allowance
+from proxy.calls.eligibility.output_limits import (
+    lowered_limit,
+    output_allowance,
+    with_output_limit,
+)
 from proxy.calls.eligibility.requirements import missing_capability
+from proxy.calls.metering.recall_tally import RecallTally
 from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import skipped_header, untranslatable_call
@@ -25,6 +30,7 @@ from proxy.calls.translation.translation import needs_thread, prepare
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.providers.port import PreparedRequest
 from proxy.providers.scheduling_hints import CallHints
 from proxy.records.call import Call
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
@@ -77,23 +83,56 @@ async def translate(attempt: Attempt, step: PlannedAttempt) -> TranslatedAttempt
         UpstreamError: If it cannot be said to a substitute's.
     """
     info = step.info
-    converted, call, route = info.translated, info.sent_call, attempt.choice.route
+    recalls = info.compaction.removed is not None
+    request = await _prepared_request(attempt, info.sent_call, step.plan)
+    if info.translated is not None:
+        request = info.translated.with_reader(request, recalls=recalls)
+    notes = request.notes + info.compaction.notes
+    recall = RecallTally() if recalls else None
+    info = msgspec.structs.replace(info, notes=notes, planned=step.plan, recall=recall)
+    return attempt.reach(TranslatedAttempt(info=info, plan=step.plan, request=request))
+
+
+async def prepare_round(
+    attempt: Attempt, step: ReservedAttempt, append: Callable[[bytes], bytes]
+) -> PreparedRequest:
+    """The request of a further round: the first one's prompt goes on, within the same limits.
+
+    Args:
+        append: Appends the messages of the rounds so far to a chat body.
+
+    Raises:
+        CallerError: If it cannot be said to the route's upstream.
+        UpstreamError: If it cannot be said to a substitute's.
+    """
+    call, plan = step.info.sent_call, step.plan
+    if isinstance(plan, Planned):
+        plan = msgspec.structs.replace(plan, body=append(plan.body))
+    else:
+        call = msgspec.structs.replace(call, body=append(call.body))
+    request = await _prepared_request(attempt, call, plan)
+    lowered = lowered_limit("\n".join(step.info.notes))
+    if lowered is None:
+        return request
+    return with_output_limit(request, attempt.choice.route, lowered)
+
+
+async def _prepared_request(
+    attempt: Attempt, call: Call, plan: Planned | Passthrough
+) -> PreparedRequest:
+    """The request in the words of the route's upstream; its answer is chat where the call is."""
+    route, converted = attempt.choice.route, attempt.info.translated
     adapts = converted is not None and converted.adapts
     work = partial(
         prepare,
         call,
         route,
-        step.plan,
+        plan,
         is_substitute=_is_substitute(attempt) or attempt.choice.is_alias or adapts,
         reasoning=attempt.choice.reasoning if adapts else "",
         hints=call_hints(attempt.context, call, route),
     )
-    request = await _run_translation(attempt, work)
-    if converted is not None:
-        request = converted.with_reader(request)
-    notes = request.notes + info.compaction.notes
-    info = msgspec.structs.replace(info, notes=notes, planned=step.plan)
-    return attempt.reach(TranslatedAttempt(info=info, plan=step.plan, request=request))
+    return await _run_translation(attempt, work)
 
 
 async def reserve(attempt: Attempt, step: TranslatedAttempt) -> ReservedAttempt | CheaperRoute:

@@ -51,7 +51,9 @@ async def send(attempt: Attempt, step: ReservedAttempt) -> AcceptedAttempt:
     if not is_good:
         raise await read_failure(exchange, WIRES[upstream.kind], context.timeline)
     return attempt.reach(
-        AcceptedAttempt(**msgspec.structs.asdict(sent), answer=_answer(attempt, exchange, info))
+        AcceptedAttempt(
+            **msgspec.structs.asdict(sent), answer=upstream_answer(attempt, exchange, info)
+        )
     )
 
 
@@ -113,7 +115,9 @@ async def _take_place(
     return sent
 
 
-def _answer(attempt: Attempt, exchange: UpstreamExchange, info: AttemptInfo) -> UpstreamAnswer:
+def upstream_answer(
+    attempt: Attempt, exchange: UpstreamExchange, info: AttemptInfo
+) -> UpstreamAnswer:
     """The answer whose head came, in the form that the call asks for."""
     call, route = attempt.context.call, attempt.choice.route
     wire = WIRES[route.upstream.kind]

@@ -14,6 +14,7 @@ import msgspec
 
 from proxy.calls.metering.metering import Meter
 from proxy.calls.metering.settlement import AttemptInfo
+from proxy.calls.recalled_answer import RecalledAnswer
 from proxy.calls.route_choice import is_overflow
 from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import UpstreamError
@@ -102,7 +103,7 @@ class SentAttempt(ReservedAttempt, frozen=True, kw_only=True):
 class AcceptedAttempt(SentAttempt, frozen=True, kw_only=True):
     """An attempt whose answer has a head that is no error."""
 
-    answer: UpstreamAnswer
+    answer: UpstreamAnswer | RecalledAnswer
 
 
 class AnsweredAttempt(AcceptedAttempt, frozen=True, kw_only=True):

@@ -9,6 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from proxy.catalog.entries import Route
+from proxy.providers.port import PreparedRequest
+from proxy.records.request_fields import replace_fields
 
 #: Tokens that may be generated where neither the call nor the catalog says.
 _DEFAULT_MAX_OUTPUT_TOKENS: Final = 16_384
@@ -239,3 +241,29 @@ def positive_count(value: object) -> int:
     if type(value) is int or (isinstance(value, float) and not isnan(value)):  # no True, no False
         return ceil(min(max(value, 0), MAX_OUTPUT_TOKENS))
     return 0
+
+
+def prepared_endpoint(prepared: PreparedRequest) -> str:
+    """Endpoint of a request, such as ``messages``."""
+    return prepared.endpoint or prepared.path.partition("?")[0].removeprefix("/")
+
+
+def with_output_limit(prepared: PreparedRequest, route: Route, tokens: int) -> PreparedRequest:
+    """The request with this output limit, of each choice; all else as it was.
+
+    It stands in the field that the request uses already, else in the one its upstream knows.
+    """
+    fields = read_fields(prepared.body)
+    names = LIMIT_FIELDS[prepared_endpoint(prepared)]
+    used = [name for name in names if getattr(fields, name) is not None]
+    limit = msgspec.json.encode(tokens)
+    body = replace_fields(
+        prepared.body, dict.fromkeys(used or [upstream_limit_field(names, route)], limit)
+    )
+    return msgspec.structs.replace(prepared, body=body)
+
+
+def upstream_limit_field(names: tuple[str, ...], route: Route) -> str:
+    """The field an upstream knows: OpenAI's own models know another than all the rest."""
+    is_openai = route.upstream.provider == "openai" or route.regime.startswith("openai-")
+    return names[0] if is_openai else names[-1]

@@ -7,6 +7,7 @@ import msgspec
 
 from proxy.calls.eligibility.request_traits import request_traits
 from proxy.calls.metering.phases import phase_fields
+from proxy.calls.metering.recall_tally import RecallTally
 from proxy.calls.metering.replica_costs import ReplicaUse
 from proxy.calls.translation.converted_calls import ConvertedCall
 from proxy.catalog.entries import Route
@@ -45,7 +46,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     ``sent_at`` is the timeline's clock when it was sent, None before that; ``replica_use`` is its
     use of a replica that is paid by the hour, None of any other upstream;
     ``replica`` is the chosen replica of an engine and why, "" where there was none to choose;
-    ``translated`` is the call in the API of the route's upstream, None where that is the caller's.
+    ``translated`` is the call in the API of the route's upstream, None where that is the caller's;
+    ``recall`` counts the rounds in which the model recalled, None where it cannot.
     """
 
     call: Call
@@ -61,6 +63,7 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     replica_use: ReplicaUse | None = None
     replica: str = ""
     translated: ConvertedCall | None = None
+    recall: RecallTally | None = None
 
     @property
     def asked_call(self) -> Call:
@@ -155,6 +158,7 @@ def build_receipt(
     goes_on = end.estimated and call.is_background
     if goes_on and end.outcome is Outcome.ANSWERED:
         end = msgspec.structs.replace(end, usage=None, estimated=False)
+    end, single = _with_recalls(attempt, end)
     paid = attempt_cost(attempt, end)
     duration = timeline.now() - timeline.started
     receipt = Receipt(
@@ -189,10 +193,23 @@ def build_receipt(
         reroute_reason=attempt.reroute_reason,
         unplanned_why=_unplanned_why(attempt.planned),
     )
-    fields = _optimiser_fields(attempt, end)
+    fields = _optimiser_fields(attempt, end, single)
     if end.timings is not None:
         fields |= phase_fields(end.timings, timeline, attempt.sent_at, streamed=call.is_streaming)
     return msgspec.structs.replace(receipt, **fields) if fields else receipt
+
+
+def _with_recalls(
+    attempt: AttemptInfo, end: AttemptOutcome
+) -> tuple[AttemptOutcome, AttemptOutcome]:
+    """The outcome with all rounds of recall, and as it would be without."""
+    recall = attempt.recall
+    if recall is None or not recall.rounds:
+        return end, end
+    single = msgspec.structs.replace(end, usage=recall.single(end.usage))
+    is_estimated = end.estimated or recall.is_estimated
+    total = msgspec.structs.replace(end, usage=recall.total(end.usage), estimated=is_estimated)
+    return total, single
 
 
 def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool, is_priced: bool) -> tuple[str, ...]:
@@ -208,12 +225,20 @@ def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool, is_priced: bool) -> t
     return (*notes, _FEES_NOTE) if attempt.call.offers_hosted else notes
 
 
-def _optimiser_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
-    """The receipt's fields about planning, compaction, the provider's cache and the replica."""
-    fields = _planning_fields(attempt, end)
+def _optimiser_fields(
+    attempt: AttemptInfo, end: AttemptOutcome, single: AttemptOutcome
+) -> dict[str, Any]:
+    """The receipt's fields about planning, compaction, the provider's cache and the replica.
+
+    Args:
+        single: Outcome as it would be without rounds of recall.
+    """
+    fields = _planning_fields(attempt, single)
     if end.share is not None:
         fields["gpu_seconds"] = end.share.gpu_seconds
-    fields.update(_compaction_fields(attempt, end))
+    fields.update(_compaction_fields(attempt, single))
+    if attempt.recall is not None and attempt.recall.rounds:
+        fields.update(_recall_fields(attempt, attempt.recall, (end, single), fields))
     fields.update(_cache_fields(attempt, end))
     return fields
 
@@ -286,6 +311,28 @@ def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, A
         "needed": result.needed,
         "lost": result.lost,
         "compacted_messages": result.messages,
+    }
+
+
+def _recall_fields(
+    attempt: AttemptInfo,
+    recall: RecallTally,
+    outcomes: tuple[AttemptOutcome, AttemptOutcome],
+    fields: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The receipt's fields about recall; its rounds are taken off what compaction saved.
+
+    Args:
+        outcomes: With all rounds, and as it would be without.
+    """
+    saved = fields.get("compaction_nanos")
+    paid, single = (attempt_cost(attempt, outcome) for outcome in outcomes)
+    if saved is not None and paid is not None and single is not None:
+        saved -= paid.effective_nanos - single.effective_nanos
+    return {
+        "recalls": recall.rounds,
+        "recalled_tokens": recall.tokens,
+        "compaction_nanos": saved,
     }
 
 

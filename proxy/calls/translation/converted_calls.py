@@ -52,13 +52,21 @@ class ConvertedCall(msgspec.Struct, frozen=True):
     names: ParameterNames | None = None
     adapts: bool = True
 
-    def with_reader(self, prepared: PreparedRequest) -> PreparedRequest:
-        """The request whose answer is read as one of the caller's API."""
-        reader = self.answer_reader(prepared.reader or PassthroughReader())
+    def with_reader(self, prepared: PreparedRequest, *, recalls: bool = False) -> PreparedRequest:
+        """The request whose answer is read as one of the caller's API.
+
+        Args:
+            recalls: True if chat is read first, for recalls of the model.
+        """
         notes = prepared.notes
         if self.names is not None:
             notes = tuple(map(self.names.translate_note, notes))
-        return msgspec.structs.replace(prepared, reader=reader, notes=(*self.notes, *notes))
+        notes = (*self.notes, *notes)
+        if recalls:
+            reader = self.answer_reader(PassthroughReader())
+            return msgspec.structs.replace(prepared, caller_reader=reader, notes=notes)
+        reader = self.answer_reader(prepared.reader or PassthroughReader())
+        return msgspec.structs.replace(prepared, reader=reader, notes=notes)
 
     def translate_error(self, error: CallerError) -> CallerError:
         """An error about the chat call with the caller's names of fields."""

@@ -84,7 +84,7 @@ class _Commands:
         ] = None,
         by: By = "",
     ) -> None:
-        """Set how far a feature is compacted: off, trim, facts or native.
+        """Set how far a feature is compacted: off, trim, facts, facts+recall or native.
 
         Conversations under way lose their prompt cache once, because their prefix changes.
         """

@@ -11,7 +11,7 @@ from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
-from proxy.records.receipt import Outcome, PhasesFrom, Receipt, dollars
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt, dollars, recall_text
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
@@ -134,6 +134,8 @@ def _compaction_lines(receipt: Receipt) -> Iterator[str]:
         yield from _shortened_lines(receipt)
     else:
         yield from _unmodified_lines(receipt)
+    if receipt.recalls:
+        yield f"The model {recall_text(receipt)} of what was compacted; the cost has all rounds."
     if receipt.compaction_nanos is not None:
         yield f"Saved by that, resets paid for: {money(receipt.compaction_nanos)}."
     if receipt.needed:

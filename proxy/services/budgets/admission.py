@@ -44,6 +44,7 @@ from proxy.services.budgets.cost_bounds.reservation_requests import (
     is_worth_asking,
     needs,
     used_amount,
+    with_recall_rounds,
     with_upper_bounds,
 )
 from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
@@ -218,6 +219,8 @@ class Admission:
                 tokens = bound
                 prompt = dearest_prompt(tokens, route, prepared.body)
                 amounts = with_upper_bounds(amounts, call, prompt, output.worst, prediction.quote)
+            if attempt.recall is not None:
+                amounts = with_recall_rounds(amounts, call, prompt, output, prediction.quote)
         if (uncountable := first_uncountable(match.counted, amounts, call, route)) is not None:
             raise uncountable_refusal(uncountable, route, later=call.is_background)
         name = f"{call.id}/{attempt.number}"

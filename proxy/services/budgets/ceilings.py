@@ -20,7 +20,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from proxy.calls.eligibility.output_limits import decode_once
+from proxy.calls.eligibility.output_limits import decode_once, with_output_limit
 from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
@@ -250,7 +250,7 @@ class CostCeilings(Collector):
         self._predictor.record_clamp(attempt, total)
         opened.predicted = case.likely_cost(total)
         return Admitted(
-            clamps.with_output_limit(case.prepared, route, tokens),
+            with_output_limit(case.prepared, route, tokens),
             {"x-thriftgate-clamped": f"{field}={tokens}"},
             (
                 clamps.clamp_note(

@@ -8,7 +8,7 @@ import msgspec
 from compaction.client_compaction import client_compaction_kind
 from compaction.compact import CompactedChat, ConversationContext
 from compaction.memory import CompactionMemory
-from compaction.policy import CompactionPolicy
+from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
 from proxy.prefix.breakpoints.plan import ExperimentArm, assign_arm
 from proxy.prefix.layouts.declared_slots import FIELD
@@ -26,6 +26,7 @@ from proxy.prefix.prompts.prompt import (
 from proxy.records.call import Call, UncompactedConversation
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.services.compaction.counting import conversation_scope, token_counter, tool_tokens
+from proxy.services.compaction.recall_tool import takes_recall, with_recall_tool
 
 CONTROL: Final = "control"
 DRY: Final = "dry_run"
@@ -59,6 +60,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
         is_dry: True if it is computed and not sent.
         control_share: The part of all conversations that is sent unmodified, to compare with.
         model: The name that the upstream knows its model by; "" counts as most do.
+        takes_recall: True if the route lets a tool of the gateway be answered in between.
     """
 
     call: Call
@@ -67,6 +69,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
     control_share: float
     secret: bytes
     model: str = ""
+    takes_recall: bool = False
 
 
 class ConversationIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +119,10 @@ def compact_call(
             result=passthrough_result(task.policy.mode.value, why), conversation=conversation
         )
     chat = compact_chat(
-        prompt.messages, task.policy, memory=memory, context=_conversation_context(task, prompt)
+        prompt.messages,
+        _policy(task, prompt),
+        memory=memory,
+        context=_conversation_context(task, prompt),
     )
     why = _reason_to_send_unmodified(task, conversation.name, prompt, chat)
     if why:
@@ -126,7 +132,10 @@ def compact_call(
             conversation=conversation,
             is_decided=is_decided,
         )
-    body = msgspec.structs.replace(prompt, messages=chat.messages).render()
+    sent_prompt = msgspec.structs.replace(prompt, messages=chat.messages)
+    if chat.removed is not None:
+        sent_prompt = with_recall_tool(sent_prompt)
+    body = sent_prompt.render()
     origin = UncompactedConversation(
         messages=conversation.messages, turns=conversation.turns, reset=chat.reset
     )
@@ -138,8 +147,18 @@ def compact_call(
         last_compacted_why=chat.last_compacted_why,
         reset=chat.reset,
         break_even=chat.break_even,
+        removed=chat.removed,
     )
     return CompactedCall(result=result, conversation=conversation, is_decided=True)
+
+
+def _policy(task: CompactionTask, prompt: Prompt) -> CompactionPolicy:
+    """The task's policy; that of ``facts`` where the call cannot be given the recall tool."""
+    policy = task.policy
+    is_recalled = policy.mode is CompactionMode.FACTS_RECALL
+    if not is_recalled or (task.takes_recall and takes_recall(prompt)):
+        return policy
+    return msgspec.structs.replace(policy, mode=CompactionMode.FACTS)
 
 
 def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | None:

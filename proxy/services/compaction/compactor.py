@@ -65,6 +65,7 @@ from proxy.services.compaction.policies import (
     native_compaction_result,
     parse_compaction_request,
 )
+from proxy.services.compaction.recall_tool import route_takes_recall
 from proxy.services.compaction.signed_thinking import with_thinking_rules
 from proxy.services.compaction.worker_pool import WorkerPool
 from proxy.store.errors import StoreError
@@ -155,6 +156,7 @@ class Compactor:
             control_share=self._defaults.share,
             secret=self._store.secret,
             model=target.model,
+            takes_recall=route_takes_recall(body, route),
         )
         return await self._compact_in_time(task, target)
 

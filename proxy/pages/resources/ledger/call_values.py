@@ -18,7 +18,7 @@ from proxy.catalog.entries import Route
 from proxy.pages.board_data import receipt_facts
 from proxy.pages.viewing import view_of
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
-from proxy.records.receipt import Receipt, answering_model, total_nanos
+from proxy.records.receipt import Receipt, answering_model, recall_text, total_nanos
 from slo.price import call_pricing
 from slo.usage import Usage
 
@@ -176,5 +176,7 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
         )
     else:
         yield f"Compaction ({receipt.compaction}) sent it unmodified{why}."
+    if receipt.recalls:
+        yield f"The model {recall_text(receipt)} of what was compacted."
     if receipt.reset:
         yield "It was the first call after a compaction, so its prefix moved."

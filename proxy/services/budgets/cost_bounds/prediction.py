@@ -14,7 +14,7 @@ from weakref import ReferenceType, ref
 
 import msgspec
 
-from proxy.calls.eligibility.output_limits import output_allowance
+from proxy.calls.eligibility.output_limits import output_allowance, prepared_endpoint
 from proxy.calls.metering.settlement import AttemptInfo, billing_terms
 from proxy.calls.ports import Estimator
 from proxy.catalog.catalog import Catalog
@@ -22,7 +22,6 @@ from proxy.catalog.entries import Model, Route
 from proxy.prefix.planned import Passthrough
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Outcome, Receipt
-from proxy.services.budgets.cost_bounds import clamps
 from proxy.services.budgets.cost_bounds.answer_lengths import (
     AnswerLengths,
     LengthKey,
@@ -140,7 +139,7 @@ class Predictor:
         if tokens is None:
             tokens = (await self._estimator.usage(call, route, None)).prompt_tokens
             state.tokens[model, len(call.body)] = tokens
-        allowed = output_allowance(prepared.body, clamps.endpoint(prepared), route)
+        allowed = output_allowance(prepared.body, prepared_endpoint(prepared), route)
         kind = _kind(attempt, route, allowed.total, state)
         kind.sent = allowed.total
         prediction = Prediction(

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from compaction.recall_index import MAX_RECALL_TOKENS
+from compaction.recall_index import MAX_ROUNDS as MAX_RECALL_ROUNDS
 from proxy.calls.attempts.abandoned_attempts import is_abandoned
 from proxy.calls.eligibility.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.entries import Route
@@ -140,6 +142,40 @@ def with_upper_bounds(
             unit_bounds, upper_bound=_largest_use(unit, call, prompt, output, quote)
         )
         if unit_bounds is not UNKNOWN
+        else unit_bounds
+        for unit, unit_bounds in bounds.items()
+    }
+
+
+def with_recall_rounds(
+    bounds: Mapping[BudgetUnit, UsageBounds],
+    call: Call,
+    prompt: Usage,
+    output: OutputBounds,
+    quote: PriceQuote,
+) -> dict[BudgetUnit, UsageBounds]:
+    """Bounds of a call whose model may recall: its worst case has all rounds of that.
+
+    Each round sends the prompt again, with what was generated and recalled before.
+
+    Args:
+        prompt: The prompt as it will be billed.
+    """
+    rounds = MAX_RECALL_ROUNDS + 1
+    generated = MAX_RECALL_ROUNDS * rounds // 2 * output.worst
+    recalled = MAX_RECALL_ROUNDS * MAX_RECALL_TOKENS
+    prompts = Usage(**{name: rounds * getattr(prompt, name) for name in Usage.__struct_fields__})
+    prompts = msgspec.structs.replace(prompts, input=prompts.input + generated + recalled)
+    answers = msgspec.structs.replace(output, worst=rounds * output.worst)
+    worst = needs(bounds, call, prompts, answers, quote)
+    largest = with_upper_bounds(worst, call, prompts, answers.worst, quote)
+    return {
+        unit: msgspec.structs.replace(
+            unit_bounds,
+            worst=worst[unit].worst,
+            upper_bound=largest[unit].upper_bound if unit_bounds.upper_bound else 0,
+        )
+        if unit_bounds is not UNKNOWN and unit is not BudgetUnit.REQUESTS
         else unit_bounds
         for unit, unit_bounds in bounds.items()
     }

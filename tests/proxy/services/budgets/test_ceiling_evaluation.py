@@ -3,10 +3,9 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.eligibility.output_limits import output_allowance
+from proxy.calls.eligibility.output_limits import output_allowance, with_output_limit
 from proxy.calls.translation.translation import prepare
 from proxy.services.budgets.ceiling_evaluation import CeilingEvaluation
-from proxy.services.budgets.cost_bounds.clamps import with_output_limit
 from slo.budgets.ceiling import CeilingDecision, CeilingExceeded, CeilingStep, OutputClamped
 from tests.fakes.admission_harness import BODY
 from tests.fakes.ceiling_harness import DEAR, HALF, WORST, CeilingHarness, ceiling

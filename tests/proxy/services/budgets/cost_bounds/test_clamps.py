@@ -6,17 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.eligibility.output_limits import lowered_limit, output_allowance
+from proxy.calls.eligibility.output_limits import (
+    lowered_limit,
+    output_allowance,
+    prepared_endpoint,
+    with_output_limit,
+)
 from proxy.calls.translation.converted_calls import convert_call
 from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import Route
 from proxy.providers.port import PreparedRequest
 from proxy.services.budgets.cost_bounds.clamps import (
     clamp_note,
-    endpoint,
     is_limitable,
     output_limit_field,
-    with_output_limit,
 )
 from tests.fakes.call_dependencies import call, route
 
@@ -94,8 +97,10 @@ def test_a_body_without_a_valid_limit_is_not_clamped(to, fields):
 
 
 def test_a_prepared_request_says_where_it_goes():
-    assert endpoint(prepare_for(CLAUDE)) == "messages"
-    assert endpoint(prepare(call(b"{}", "completions", query="a=b"), OTHER)) == "completions"
+    assert prepared_endpoint(prepare_for(CLAUDE)) == "messages"
+    assert (
+        prepared_endpoint(prepare(call(b"{}", "completions", query="a=b"), OTHER)) == "completions"
+    )
 
 
 @pytest.mark.parametrize(
