@@ -127,12 +127,10 @@ class ArmComparison(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         saving: The part of the control arm's cost per token that the treated arm saves; negative
             where it costs more. None where nothing was measured or nothing was paid.
-        hits: By how much its hit rate is higher; None where nothing was measured.
     """
 
     finding: ComparisonFinding
     saving: Interval | None = None
-    hits: Interval | None = None
     why: str
 
 
@@ -158,11 +156,9 @@ def compare_arms(treated: ArmTotals, control: ArmTotals) -> ArmComparison:
     if fewest >= MIN_CONVERSATIONS:
         harm = _harm_reason(cost, hits, _error_bound(treated, control))
         finding = ComparisonFinding.WORSE if harm else ComparisonFinding.MEASURED
-    low, high = hits.interval(errors)
     return ArmComparison(
         finding=finding,
         saving=None if cost is None else _saving_interval(cost, errors),
-        hits=Interval(low, hits.value, high),
         why=harm or f"{control.conversations} conversations were sent unmodified",
     )
 
