@@ -23,7 +23,7 @@ from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import Count
 from compaction.reading.prefix_digests import prefix_digests
 from compaction.reading.token_estimate import estimate_tokens
-from compaction.recall_index import RemovedMessages
+from compaction.recall.removed_messages import RemovedMessages
 
 #: Version of the algorithm: changes whenever the same conversation is compacted to other bytes.
 ALGORITHM_VERSION: Final = 6

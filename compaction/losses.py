@@ -14,7 +14,7 @@ from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import CalledTool, CannotCompactError, ParsedMessage, Voice
 from compaction.reading.message_parser import parse_message
 from compaction.reading.redaction import REDACTED, redact_secrets
-from compaction.recall import contains_name, spaced_ids
+from compaction.recall.named_values import contains_name, spaced_ids
 from compaction.results.lossless_compression import parse_result
 from compaction.results.value_leaves import leaf_strings
 from compaction.value_tokens import (

@@ -30,7 +30,7 @@ from compaction.facts.segment_fitting import Region, SegmentFitter
 from compaction.policy import FACTS_MODES, CompactionPolicy
 from compaction.reading.message import Count
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
-from compaction.recall_index import index_text, index_tokens
+from compaction.recall.tool_index import index_text, index_tokens
 from compaction.signed_content import ChangeableMessages, changeable_messages, closed_turns_end
 from compaction.verbatim_suffix import (
     SuffixContext,

@@ -15,7 +15,12 @@ from compaction.conversation_view import ConversationView
 from compaction.reading.message import Count, ParsedMessage, Voice
 from compaction.reading.message_parser import count_tokens_of
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
-from compaction.recall import append_text, contains_name, quote_sources, recallable_names
+from compaction.recall.named_values import (
+    append_text,
+    contains_name,
+    quote_sources,
+    recallable_names,
+)
 from compaction.results.duplicate_results import text_digest
 from compaction.results.result_trimming import trim_result
 from compaction.signed_content import ChangeableMessages

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from compaction.recall_index import TOOL_NAME
+from compaction.recall.tool_index import TOOL_NAME
 from proxy.calls.metering.metering import Meter
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import UpstreamError

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from compaction.recall_index import RemovedMessages
+from compaction.recall.removed_messages import RemovedMessages
 from proxy.records.call import Call
 from slo.price import BillingTerms, Tariff, call_cost
 from slo.usage import Usage

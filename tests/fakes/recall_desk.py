@@ -10,7 +10,7 @@ from typing import Any
 import openai
 
 from compaction.policy import CompactionMode
-from compaction.recall_index import TOOL_NAME
+from compaction.recall.tool_index import TOOL_NAME
 from proxy.app import Gateway, gateway
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings

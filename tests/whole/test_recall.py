@@ -7,7 +7,7 @@ import anthropic
 import orjson
 import pytest
 
-from compaction.recall_index import TOOL_NAME
+from compaction.recall.tool_index import TOOL_NAME
 from proxy.records.receipt import Outcome
 from tests.fakes.recall_desk import (
     CONVERSATIONS,

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from compaction.recall_index import MAX_RECALL_TOKENS, MAX_ROUNDS, Recall, RemovedMessages
+from compaction.recall.removed_messages import Recall, RemovedMessages
+from compaction.recall.tool_index import MAX_RECALL_TOKENS, MAX_ROUNDS
 from proxy.calls.attempts.attempt import Attempt
 from proxy.calls.attempts.preparing import prepare_round
 from proxy.calls.attempts.sending import upstream_answer

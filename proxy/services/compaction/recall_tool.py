@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from compaction.recall_index import TOOL, TOOL_NAME
+from compaction.recall.tool_index import TOOL, TOOL_NAME
 from proxy.catalog.entries import Route
 from proxy.prefix.prompts.prompt import Prompt
 from proxy.services.compaction.signed_thinking import may_return_thinking

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from compaction.recall_index import TOOL_NAME
+from compaction.recall.tool_index import TOOL_NAME
 from proxy.calls.recalled_answer import RecalledAnswer, RecalledReader, RecallRound
 from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import UpstreamError

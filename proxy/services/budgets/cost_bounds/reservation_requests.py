@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from compaction.recall_index import MAX_RECALL_TOKENS
-from compaction.recall_index import MAX_ROUNDS as MAX_RECALL_ROUNDS
+from compaction.recall.tool_index import MAX_RECALL_TOKENS
+from compaction.recall.tool_index import MAX_ROUNDS as MAX_RECALL_ROUNDS
 from proxy.calls.attempts.abandoned_attempts import is_abandoned
 from proxy.calls.eligibility.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.entries import Route

@@ -11,7 +11,7 @@ import pytest
 from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.recall_index import MAX_ROUNDS, TOOL_NAME
+from compaction.recall.tool_index import MAX_ROUNDS, TOOL_NAME
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.records.call import Call

@@ -242,6 +242,17 @@ def test_thinking_that_forbids_a_compaction_is_reported_in_a_sentence():
     assert any("thinking is signed" in line and "too few answers" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("recalls", "words"), [(1, "recalled once, 700 tokens"), (2, "recalled 2 times, 1,340 tokens")]
+)
+def test_recalls_are_reported_with_their_tokens(recalls, words):
+    fields = {"compaction": "facts+recall", "compacted": True, "recalls": recalls}
+    tokens = 700 if recalls == 1 else 1_340
+    lines = list(attempt_lines(a_receipt(1, **fields, recalled_tokens=tokens), "acme"))
+
+    assert f"The model {words} of what was compacted; the cost has all rounds." in lines
+
+
 def test_a_providers_own_compaction_is_reported():
     lines = list(attempt_lines(a_receipt(1, compaction="native", compaction_why="asked"), "acme"))
 

@@ -3,7 +3,7 @@ from typing import Any
 import orjson
 import pytest
 
-from compaction.recall_index import TOOL_NAME
+from compaction.recall.tool_index import TOOL_NAME
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 from proxy.services.compaction.recall_tool import (
     route_takes_recall,

@@ -54,6 +54,7 @@ def test_a_story_tells_each_attempt_from_decision_to_cost() -> None:
         1, attempt=1, route="lab/b", reroute_reason="lab/a failed", conversation="ab",
         expected_read=2_000, miss="expired", miss_detail="idle for 9 minutes", miss_tokens=976,
         compaction="facts", compacted=True, tokens_before=900, tokens_after=300, reset=True,
+        recalls=2, recalled_tokens=1_340,
     )  # fmt: skip
     story = call_story([first, last], {"team_1": "Search"}, CATALOG)
 
@@ -64,6 +65,7 @@ def test_a_story_tells_each_attempt_from_decision_to_cost() -> None:
     assert "lab/a failed" in story.attempts[1].decision[0]
     assert any("idle for 9 minutes" in line for line in story.attempts[1].cache)
     assert "300 of 900 tokens" in story.attempts[1].compaction[0]
+    assert "recalled 2 times, 1,340 tokens" in story.attempts[1].compaction[1]
     assert not {"team", "route"} & {name for name, _ in story.attempts[1].facts}
 
 

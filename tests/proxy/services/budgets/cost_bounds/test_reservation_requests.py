@@ -15,6 +15,7 @@ from proxy.services.budgets.cost_bounds.reservation_requests import (
     needs,
     subject,
     used_amount,
+    with_recall_rounds,
     with_upper_bounds,
 )
 from slo.budgets.budget import BudgetIndex, BudgetUnit, HoldPolicy, UnpricedPolicy
@@ -44,6 +45,26 @@ def test_a_request_holds_the_largest_usage_beside_the_likely_where_known():
     assert bounded[BudgetUnit.USD] is UNKNOWN
     assert (bounded[BudgetUnit.TOKENS].worst, bounded[BudgetUnit.TOKENS].maximum) == (100, 700)
     assert bounded[BudgetUnit.REQUESTS].upper_bound == 1
+
+
+def test_the_worst_case_of_a_call_that_may_recall_holds_all_its_rounds_and_nothing_else_changes():
+    prompt = Usage(input=1_000)
+    output = OutputBounds(typical=10, likely=20, worst=50)
+    units = (BudgetUnit.TOKENS, BudgetUnit.USD, BudgetUnit.REQUESTS)
+    bounds = with_upper_bounds(
+        needs(units, call(BODY), prompt, output, QUOTE), call(BODY), prompt, 50, QUOTE
+    )
+    recalled = with_recall_rounds(bounds, call(BODY), prompt, output, QUOTE)
+    tokens, dollars = recalled[BudgetUnit.TOKENS], recalled[BudgetUnit.USD]
+
+    # four prompts, what three rounds generated and recalled in those after them, four answers
+    assert tokens.worst == 4 * 1_000 + (1 + 2 + 3) * 50 + 3 * 8_000 + 4 * 50
+    assert tokens.maximum == tokens.worst
+    assert dollars.worst > 4 * bounds[BudgetUnit.USD].worst
+    assert recalled[BudgetUnit.REQUESTS] == bounds[BudgetUnit.REQUESTS]
+    for unit in (BudgetUnit.TOKENS, BudgetUnit.USD):
+        assert recalled[unit].likely == bounds[unit].likely
+        assert recalled[unit].sure == bounds[unit].sure
 
 
 def test_the_most_that_a_call_costs_is_at_the_dearest_tier_its_provider_may_choose():

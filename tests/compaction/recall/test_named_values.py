@@ -5,7 +5,7 @@ from compaction.conversation_view import ConversationView, view_conversation
 from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
-from compaction.recall import append_text, quote_sources, recallable_names
+from compaction.recall.named_values import append_text, quote_sources, recallable_names
 from tests.fakes.chat_messages import assistant, system, tool_call_and_result, user
 
 _ORDER = {"id": "ORD-7788", "colour": "blue", "owner": "li_wei_4411"}

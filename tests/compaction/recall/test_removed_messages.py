@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from compaction.compact import CompactedChat, compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.reading.turns import MessageUnit
-from compaction.recall_index import MAX_RECALL_TOKENS, TOOL_NAME, RemovedMessages, index_text
+from compaction.recall.removed_messages import RemovedMessages
+from compaction.recall.tool_index import MAX_RECALL_TOKENS, TOOL_NAME
 from tests.examples import examples
 from tests.fakes.chat_messages import assistant, system, tool_call_and_result, user
 
@@ -133,15 +133,6 @@ def test_messages_that_are_sent_are_not_recalled():
 
     assert all(message.text not in sent_texts for message in REMOVED.messages)
     assert len(REMOVED.messages) == chat.compacted_messages
-
-
-def test_only_the_first_segment_explains_the_tool():
-    first, later = [MessageUnit(1, 3, 1), MessageUnit(3, 9, 14)], [MessageUnit(9, 11, 15)]
-
-    assert TOOL_NAME in index_text(1, first)
-    assert "Turns 1-14" in index_text(1, first)
-    assert "Turns 15 " in index_text(2, later)
-    assert len(index_text(2, later)) < len(index_text(1, later))
 
 
 def test_the_index_stands_behind_each_segment_and_nothing_else_differs_from_facts():
