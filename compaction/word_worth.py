@@ -58,9 +58,15 @@ class RegionWords:
     Args:
         messages: Messages of the region.
         later: Messages after it.
+        again: Least share of a word's worth that is left where it stands again.
     """
 
-    def __init__(self, messages: Sequence[ParsedMessage], later: Iterable[ParsedMessage]) -> None:
+    def __init__(
+        self,
+        messages: Sequence[ParsedMessage],
+        later: Iterable[ParsedMessage],
+        again: float = 0.0,
+    ) -> None:
         counts: Counter[str] = Counter()
         for message in messages:
             counts.update(set(words_of(_spoken_text(message))))
@@ -73,6 +79,7 @@ class RegionWords:
             if message.voice is not Voice.RESULT
             for word in words_of(_spoken_text(message))
         }
+        self._again = again
         self._worth: dict[str, WordWorth | None] = {}
 
     def worth_of(self, word: str) -> WordWorth | None:
@@ -87,7 +94,7 @@ class RegionWords:
         worth = kind * (log(1 + self._messages / times) / self._total) ** _RARITY_POWER
         worth *= _AGAIN_FACTOR if times > 1 else 1.0
         worth *= _LATER_FACTOR if word in self._later else 1.0
-        return WordWorth(worth, worth * again) if worth >= _LEAST else None
+        return WordWorth(worth, worth * max(again, self._again)) if worth >= _LEAST else None
 
     def _kind(self, word: str) -> tuple[float, float]:
         """The worth of a word by its form, and the share that is left where it stands again."""

@@ -27,9 +27,9 @@ from compaction.results.pruning import SPOKEN, VALUES
 #: Maximum characters of a tool's name.
 _MAX_TOOL_NAME_CHARS: Final = 64
 #: Maximum characters of a result that stands whole because it can be read again.
-_MAX_SLICE_CHARS: Final = 12_000
+_MAX_SLICE_CHARS: Final = 40_000
 #: Maximum characters of an argument of a call whose result stands whole.
-_MAX_SLICE_ARGUMENT_CHARS: Final = 4_000
+_MAX_SLICE_ARGUMENT_CHARS: Final = 40_000
 
 #: Kinds of facts that mark sentences within a user's message.
 MARK_KINDS: Final = frozenset({FactKind.GOAL, FactKind.RULE})

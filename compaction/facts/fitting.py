@@ -23,20 +23,28 @@ _FAILURES_SHARE: Final = 0.5
 #: Factors for users' words, for failed actions, and for the newest message against the oldest.
 _USER_FACTOR, _FAILURE_FACTOR = 0.85, 3.0
 #: Difference of the factors of the newest and the oldest message: in speech, and in results.
-_SPEECH_SPREAD, _RESULTS_SPREAD = 0.7, 0.2
-#: Further factor of the newest message where results can be read again, and the messages after
-#: which it is half.
-_FRESH_FACTOR, _HALF_LIFE_MESSAGES = 6.0, 12
+_SPEECH_SPREAD, _RESULTS_SPREAD = 0.4, 0.2
+#: Further factor of the newest message where results can be read again, the share of the messages
+#: after which it is half, and their least number; and the share of its worth that a word has again.
+_FRESH_FACTOR, _HALF_LIFE_SHARE, _LEAST_HALF_LIFE = 6.0, 0.2, 12
+_LETTER_AGAIN: Final = 0.65
 #: Characters up to which a text is what somebody typed; the factor of a longer one, which may be
 #: pasted, is less by its length, down to this.
-_TYPED_CHARS, _LEAST_LENGTH_FACTOR = 300, 0.15
+_TYPED_CHARS, _LEAST_LENGTH_FACTOR = 200, 0.05
 
 
-def region_words(part: RegionContents) -> RegionWords:
-    """The worth of the words of a region; later messages count as far as they are known."""
+def region_words(part: RegionContents, *, decays: bool = False) -> RegionWords:
+    """The worth of the words of a region; later messages count as far as they are known.
+
+    Args:
+        part: Region, as it was read.
+        decays: True if what was read is soon edited to the letter: words count in each line.
+    """
     region = part.region
     messages = [message for pairs in part.messages_by_voice.values() for _, message in pairs]
-    return RegionWords(messages, region.messages[region.end : region.point])
+    return RegionWords(
+        messages, region.messages[region.end : region.point], _LETTER_AGAIN if decays else 0.0
+    )
 
 
 def message_factors(
@@ -58,15 +66,18 @@ def message_factors(
         if not message.calls
     }
     factors = {}
+    length = region.end - region.start
     for index in range(region.start, region.end):
         message = region.messages[index]
         age = region.end - 1 - index
         if decays:
             is_task = message.voice is Voice.USER
-            factor = 1.0 + _FRESH_FACTOR * (1.0 if is_task else 0.5 ** (age / _HALF_LIFE_MESSAGES))
+            factor = 1.0 + _FRESH_FACTOR * (
+                1.0 if is_task else 0.5 ** (age / max(_LEAST_HALF_LIFE, _HALF_LIFE_SHARE * length))
+            )
         else:
             spread = _SPEECH_SPREAD if index in speech else _RESULTS_SPREAD
-            factor = 1.0 + spread * (0.5 - age / (region.end - region.start))
+            factor = 1.0 + spread * (0.5 - age / length)
             factor *= _USER_FACTOR if message.voice is Voice.USER else 1.0
             if message.voice is not Voice.RESULT:
                 size = _TYPED_CHARS / max(1, len(message.text))

@@ -214,7 +214,7 @@ class SegmentFitter:
 
     @cached_property
     def _words(self) -> RegionWords:
-        return region_words(self._read)
+        return region_words(self._read, decays=self._is_rereadable)
 
     @cached_property
     def _head_tokens(self) -> int:
