@@ -1,9 +1,17 @@
 """Tests of what later calls need survives, on dialogues made up in the manner of recorded ones."""
 
+from functools import partial
+
 import pytest
 
 from compaction.policy import CompactionPolicy
 from tests.bench.compaction.cases import ChatCase, at_risk, later_values, old_part, pairs
+from tests.bench.compaction.marked_sets import (
+    accepted_proposals,
+    assistant_values,
+    kinds_of_work,
+    known_wishes,
+)
 from tests.bench.compaction.measuring import FACTS, WAYS, measure, tokenizer
 from tests.bench.compaction.probes import (
     POLICIES,
@@ -14,6 +22,7 @@ from tests.bench.compaction.probes import (
 )
 from tests.fakes.dialogue import Dialogue
 from tests.fakes.dialogues import ORDER, RULE, SHELL_RULE, desk, shell, user
+from tests.fakes.marked_conversations import twins
 
 COUNT = tokenizer()
 DESK = desk()
@@ -41,6 +50,23 @@ def test_simple_ways_keep_fewer_values_than_records_at_the_same_tokens():
     result = measure(desk_case())
 
     assert all(len(result.kept[way]) < len(result.needed) for way in WAYS if way != FACTS)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5], ids=["no target", "half"])
+@pytest.mark.parametrize(
+    "cases",
+    [partial(assistant_values, tuple(twins())), accepted_proposals, kinds_of_work],
+    ids=["told", "accepted", "work"],
+)
+def test_facts_keep_no_less_of_written_conversations_than_simple_ways(cases, share):
+    results = [measure(case, share) for case in cases()]
+    kept = {way: sum(len(result.kept[way]) for result in results) for way in WAYS}
+
+    assert kept[FACTS] >= max(kept[way] for way in WAYS if way != FACTS)
+
+
+def test_standing_wishes_of_nineteen_languages_and_four_kinds_of_work_become_rules():
+    assert {name: kept for name, (kept, total) in known_wishes().items() if kept < total} == {}
 
 
 @BOTH

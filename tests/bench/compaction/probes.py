@@ -114,12 +114,23 @@ def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Coun
         came = dialogue.messages[: call.now]
         counts["orphans"] += max(0, orphans(sent) - orphans(came))
         counts["providers"] += count_faults(sent) > count_faults(came)
-        moved = before is not None and call.sent[: len(before.sent)] != before.sent
-        counts["prefix"] += moved and not (made is not None and made.reset)
+        counts["prefix"] += before is not None and _moves_silently(before, call)
         before = call
     if before is not None:
         counts["same again"] += not same_again(dialogue, before, policy, count)
     return counts
+
+
+def _moves_silently(before: DialogueCall, call: DialogueCall) -> bool:
+    """True if what was sent does not begin what is sent, though neither a reset nor cuts are due.
+
+    A result that is cut after it was shown moves the prefix at its own place.
+    """
+    if call.made is not None and call.made.reset:
+        return False
+    moved = sum(one != other for one, other in zip(before.sent, call.sent, strict=False))
+    cuts = [run.made.cut_results if run.made is not None else 0 for run in (before, call)]
+    return len(call.sent) < len(before.sent) or moved > cuts[1] - cuts[0]
 
 
 def unsaid(dialogue: Dialogue, call: DialogueCall, *, cuts_users: bool) -> int:
