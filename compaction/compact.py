@@ -36,6 +36,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         messages: In place of the caller's; its own objects where they are unmodified.
         changed: True if anything is sent otherwise than it came.
+        origins: The place of each message in the caller's list; -1 for a segment.
         reason: Code of the reason for compacting at this call or not.
         last_compacted_why: Reason for compacting its newest part, now or earlier; "" for none.
         tokens_before: Tokens of the caller's prompt.
@@ -43,7 +44,8 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
         compacted_messages: Messages that segments stand for.
         segments: Segments that replace them.
         cut_results: Results of which head and tail are sent, once they were shown whole.
-        reset: True if this is the first call after a compaction: its prefix moves, once.
+        reset: True if this is the first call after a compaction, or after results were cut: its
+            prefix moves, once.
         break_even: Calls that pay a compaction back, at this call; None where none do or none was
             due.
         evidence: Evidence of what the newest tool calls needed of the compacted part.
@@ -59,6 +61,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
     tokens_after: int
     compacted_messages: int = 0
     segments: tuple[Segment, ...] = ()
+    origins: tuple[int, ...] = ()
     cut_results: int = 0
     reset: bool = False
     break_even: float | None = None
@@ -167,17 +170,18 @@ def _compacted_chat(
 ) -> CompactedChat:
     conversation = planner.conversation
     parts = state.parts
-    sent_messages = _sent_messages(planner, state)
+    sent_messages, origins = _sent_messages(planner, state)
     came = [message.raw for message in conversation.messages]
     changed = len(sent_messages) != len(came) or any(
         a is not b for a, b in zip(sent_messages, came, strict=True)
     )
     last = parts[-1] if parts else None
     head = planner.fixed + conversation.cumulative_tokens[conversation.lead]
-    reset = last is not None and last.at == state.suffix.end
+    reset = state.suffix.end in (last.at if last is not None else 0, state.cut_at)
     is_less = bool(parts or state.suffix.cut)
     return CompactedChat(
         messages=tuple(sent_messages),
+        origins=tuple(origins),
         changed=changed,
         reason=state.decision.reason.value,
         tokens_before=planner.fixed + conversation.cumulative_tokens[-1],
@@ -210,14 +214,19 @@ def _removed_messages(planner: CompactionPlanner, state: CompactionState) -> Rem
     )
 
 
-def _sent_messages(planner: CompactionPlanner, state: CompactionState) -> list[bytes]:
-    """Each message that is sent."""
-    messages = planner.conversation.messages
+def _sent_messages(
+    planner: CompactionPlanner, state: CompactionState
+) -> tuple[list[bytes], list[int]]:
+    """Each message that is sent, and its place in the caller's list."""
+    messages, suffix = planner.conversation.messages, state.suffix
     raws = [message.raw for message in messages[: planner.conversation.lead]]
+    origins = [*range(planner.conversation.lead)]
     for part in state.parts:
         raws.append(_user_message(part.segment.text + part.index))
         raws += [messages[index].raw for index in part.kept]
-    return raws + state.suffix.sent_messages(planner.conversation)
+        origins += [-1, *part.kept]
+    raws += suffix.sent_messages(planner.conversation)
+    return raws, [*origins, *range(suffix.start, suffix.end)]
 
 
 def _user_message(text: str) -> bytes:

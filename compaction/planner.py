@@ -85,6 +85,7 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
         bank: Savings by shortening, in tokens of uncached input.
         failed: Tokens of the part that was last tried in vain.
         shown: The first message that was new to the last point's call.
+        cut_at: The point where results were cut last.
         share: Size of a segment as a share of what it replaces, as in the last one that was
             written.
         decision: Decision made at the last point.
@@ -100,6 +101,7 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
     bank: float = 0.0
     failed: int = 0
     shown: int = 0
+    cut_at: int = 0
     share: float = _INITIAL_SEGMENT_SHARE
     decision: CompactionDecision = CompactionDecision(
         is_due=False, reason=CompactionReason.NOTHING_TO_COMPACT, break_even=None
@@ -157,7 +159,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.policy.mode not in FACTS_MODES:
             return state
         if not self._changeable.allows_compaction(point):
-            return msgspec.structs.replace(state, decision=self._signed_decision(point))
+            return msgspec.structs.replace(state, decision=self._changeable.refusal(point))
         end = self._cut_index(state, point)
         return self._apply_decision(state, self._cost_inputs(state, end, sent_tokens - before), end)
 
@@ -185,7 +187,9 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if not is_step or not cut.pays(prices, state.bank):
             return state
         bank = state.bank - cut.cost(prices)
-        return msgspec.structs.replace(state, suffix=suffix, sent=cut.after, bank=bank)
+        return msgspec.structs.replace(
+            state, suffix=suffix, sent=cut.after, bank=bank, cut_at=point
+        )
 
     def _apply_decision(
         self, state: CompactionState, inputs: CostInputs, end: int
@@ -227,11 +231,6 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _changeable(self) -> ChangeableMessages:
         """The messages that signed content lets change."""
         return changeable_messages(self.conversation, self.policy)
-
-    def _signed_decision(self, point: int) -> CompactionDecision:
-        is_seen = self._changeable.end < point
-        reason = CompactionReason.SIGNED if is_seen else CompactionReason.THINKS
-        return CompactionDecision(is_due=False, reason=reason, break_even=None)
 
     def _suffix_regrowth(self, state: CompactionState, end: int) -> int:
         """The least number of tokens by which the suffix behind a cut would grow if rebuilt.

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from compaction.conversation_view import ConversationView
+from compaction.cost_model import CompactionDecision, CompactionReason
 from compaction.policy import CompactionPolicy
 from compaction.reading.message import Voice
 
@@ -42,6 +43,11 @@ class ChangeableMessages(msgspec.Struct, frozen=True):
     def allows_compaction(self, point: int) -> bool:
         """True if what stands before a point may be compacted there."""
         return self.start <= point <= self.end
+
+    def refusal(self, point: int) -> CompactionDecision:
+        """The decision at a point where nothing may be compacted."""
+        reason = CompactionReason.SIGNED if self.end < point else CompactionReason.THINKS
+        return CompactionDecision(is_due=False, reason=reason, break_even=None)
 
 
 def changeable_messages(

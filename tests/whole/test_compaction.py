@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
 from compaction.policy import CompactionMode
 from proxy.records.receipt import Outcome
 from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.plain_http import PLAIN
 
 RULE = "Never promise a refund before the order was looked up."
 ASKED = "x-thriftgate-compaction"
@@ -119,3 +121,61 @@ def test_a_clients_own_request_to_compact_goes_as_it_came(ask: Callable[..., Any
     wish = {"role": "user", "content": "/compact"}
 
     assert ask([*conversation(12), wish]).headers[ASKED] == "unmodified; reason=client"
+
+
+def as_messages(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """The conversation as a body of the Messages API."""
+    turns = []
+    for message in messages[1:]:
+        if message["role"] == "tool":
+            block = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
+            turns.append({"role": "user", "content": [block | {"content": message["content"]}]})
+        elif "tool_calls" in message:
+            (call,) = message["tool_calls"]
+            arguments = json.loads(call["function"]["arguments"])
+            used = {"type": "tool_use", "id": call["id"], "name": "get_order", "input": arguments}
+            turns.append({"role": "assistant", "content": [used]})
+        else:
+            turns.append(message)
+    return {"model": "claude-lab", "max_tokens": 200, "system": RULE, "messages": turns}
+
+
+def as_items(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """The conversation as a body of the Responses API, kept by its caller."""
+    items = []
+    for message in messages[1:]:
+        if message["role"] == "tool":
+            item = {"type": "function_call_output", "call_id": message["tool_call_id"]}
+            items.append(item | {"output": message["content"]})
+        elif "tool_calls" in message:
+            (call,) = message["tool_calls"]
+            items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
+        else:
+            items.append(message)
+    return {"model": "gpt-lab", "instructions": RULE, "input": items, "store": False}
+
+
+@pytest.mark.parametrize(("api", "said"), [("messages", as_messages), ("responses", as_items)])
+def test_a_conversation_over_another_api_is_compacted_too(
+    compaction: GatewayFixture, api: str, said: Callable[..., dict[str, Any]]
+) -> None:
+    receipts = []
+    for turns in range(1, 31):
+        answer = httpx.post(
+            f"{compaction.url}/{api}",
+            json=said(conversation(turns)),
+            headers={"authorization": f"Bearer {compaction.key}"},
+            verify=PLAIN,
+        )
+        (receipt,) = compaction.receipts(answer.headers["x-request-id"])
+        receipts.append(receipt)
+
+    assert {receipt.outcome for receipt in receipts} == {Outcome.ANSWERED}
+    last = receipts[-1]
+    assert last.compacted
+    assert last.tokens_before is not None
+    assert last.tokens_after is not None
+    assert last.tokens_after * 2 < last.tokens_before
+    assert last.usage is not None
+    assert last.usage.prompt_tokens < last.tokens_before
+    assert 0 < sum(receipt.reset for receipt in receipts) < 8

@@ -49,7 +49,10 @@ REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
             "the model's thinking is signed together with all that stands before it, and too few"
             " answers came to see that the caller sends none of it back"
         ),
-        "api": "calls of its API are sent on as they are",
+        "api": (
+            "its provider keeps the conversation, or it holds items that nothing may be taken away"
+            " around"
+        ),
         "slots": "its caller declares slots inside the conversation",
         "nothing_said": "it has no message but the system's",
         "refused": "an upstream refused a compacted call of its feature a short while ago",

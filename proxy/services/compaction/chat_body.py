@@ -10,12 +10,14 @@ from compaction.compact import CompactedChat, ConversationContext
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
+from compaction.reading.message import CannotCompactError
+from proxy.calls.eligibility.eligibility import RESPONSES
 from proxy.prefix.breakpoints.plan import ExperimentArm, assign_arm
 from proxy.prefix.layouts.declared_slots import FIELD
 from proxy.prefix.message_cache import read_message
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
-from proxy.prefix.prompts.objects import may_hold_tags
+from proxy.prefix.prompts.objects import Unplannable, may_hold_tags
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     Prompt,
@@ -23,8 +25,9 @@ from proxy.prefix.prompts.prompt import (
     parse_message,
     parse_prompt,
 )
-from proxy.records.call import Call, UncompactedConversation
+from proxy.records.call import MESSAGES, Call, UncompactedConversation
 from proxy.records.compaction_result import CompactionResult, passthrough_result
+from proxy.services.compaction.conversation_forms import chat_form
 from proxy.services.compaction.counting import conversation_scope, token_counter, tool_tokens
 from proxy.services.compaction.recall_tool import takes_recall, with_recall_tool
 
@@ -32,6 +35,8 @@ CONTROL: Final = "control"
 DRY: Final = "dry_run"
 GREW: Final = "grew"
 INVALID: Final = "invalid"
+#: Bytes above which a prompt is sent unmodified: it would not be compacted in time.
+MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 
 
 class ChatCompactor(Protocol):
@@ -109,7 +114,7 @@ def compact_call(
         Unplannable: If its body cannot be read, or not be written again as it is.
         CannotCompactError: If its messages are sent unmodified.
     """
-    prompt = parse_prompt(task.call.body)
+    prompt = _parse_call(task.call)
     conversation = _conversation_identity(task.call, task.secret, prompt)
     if conversation is None:
         return CompactedCall(result=passthrough_result(task.policy.mode.value, "nothing_said"))
@@ -118,13 +123,10 @@ def compact_call(
         return CompactedCall(
             result=passthrough_result(task.policy.mode.value, why), conversation=conversation
         )
-    chat = compact_chat(
-        prompt.messages,
-        _policy(task, prompt),
-        memory=memory,
-        context=_conversation_context(task, prompt),
-    )
-    why = _reason_to_send_unmodified(task, conversation.name, prompt, chat)
+    form = chat_form(prompt)
+    policy, context = _policy(task, prompt), _conversation_context(task, prompt)
+    chat = compact_chat(form.raws, policy, memory=memory, context=context)
+    why = _reason_to_send_unmodified(task, conversation.name, form.raws, chat)
     if why:
         is_decided = not chat.changed and not task.is_dry
         return CompactedCall(
@@ -132,7 +134,7 @@ def compact_call(
             conversation=conversation,
             is_decided=is_decided,
         )
-    sent_prompt = msgspec.structs.replace(prompt, messages=chat.messages)
+    sent_prompt = msgspec.structs.replace(prompt, messages=form.restored(chat))
     if chat.removed is not None:
         sent_prompt = with_recall_tool(sent_prompt)
     body = sent_prompt.render()
@@ -156,7 +158,8 @@ def _policy(task: CompactionTask, prompt: Prompt) -> CompactionPolicy:
     """The task's policy; that of ``facts`` where the call cannot be given the recall tool."""
     policy = task.policy
     is_recalled = policy.mode is CompactionMode.FACTS_RECALL
-    if not is_recalled or (task.takes_recall and takes_recall(prompt)):
+    is_chat = "messages" in prompt.fields and not prompt.is_native
+    if not is_recalled or (is_chat and task.takes_recall and takes_recall(prompt)):
         return policy
     return msgspec.structs.replace(policy, mode=CompactionMode.FACTS)
 
@@ -167,7 +170,22 @@ def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | N
     Raises:
         Unplannable: If its body cannot be read.
     """
-    return _conversation_identity(call, secret, parse_prompt(call.body))
+    return _conversation_identity(call, secret, _parse_call(call))
+
+
+def _parse_call(call: Call) -> Prompt:
+    """The body of a call in its pieces.
+
+    Raises:
+        Unplannable: If it cannot be read, or not be written again as it is.
+        CannotCompactError: If it is a Responses call that goes on from what its provider keeps.
+    """
+    try:
+        return parse_prompt(call.body, is_native=call.endpoint == MESSAGES)
+    except Unplannable:
+        if call.endpoint != RESPONSES:
+            raise
+        raise CannotCompactError("api") from None
 
 
 def _conversation_identity(
@@ -207,7 +225,7 @@ def _conversation_context(task: CompactionTask, prompt: Prompt) -> ConversationC
 
 
 def _reason_to_send_unmodified(
-    task: CompactionTask, name: bytes, prompt: Prompt, chat: CompactedChat
+    task: CompactionTask, name: bytes, came: Sequence[bytes], chat: CompactedChat
 ) -> str:
     """The reason to send the call unmodified although it was computed; "" where less is sent."""
     if not chat.changed:
@@ -217,7 +235,7 @@ def _reason_to_send_unmodified(
     if chat.tokens_after > chat.tokens_before:
         return GREW
     # The last look: nothing goes out that a provider would find more wrong with than came.
-    if chat_faults(chat.messages, prompt.messages):
+    if chat_faults(chat.messages, came):
         return INVALID
     return DRY if task.is_dry else ""
 

@@ -46,6 +46,7 @@ from proxy.services.compaction.alerts import (
     stepped_back_alert,
 )
 from proxy.services.compaction.chat_body import (
+    MAX_BODY_BYTES,
     ChatCompactor,
     CompactedCall,
     CompactionTask,
@@ -76,13 +77,10 @@ _log = logging.getLogger("thriftgate.compaction")
 
 T = TypeVar("T")
 
-#: Endpoints whose conversations are compacted.
-#: Endpoints of conversations; of Messages those that go to Claude as they are.
+#: Endpoints of conversations; of the others than chat those that their route takes as they are.
 _CONVERSATIONS: Final = frozenset({CHAT, RESPONSES, MESSAGES})
 #: Bytes from which on compacting may take more than a millisecond, and so goes to a thread.
 _LARGE_BODY_BYTES: Final = 4 * 1024
-#: Bytes above which a prompt is sent unmodified: it would not be compacted in time.
-_MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 #: Seconds after which a call is sent unmodified.
 _DEADLINE_S: Final = 0.5
 #: Features of which it is remembered that conversations may have been compacted.
@@ -162,11 +160,12 @@ class Compactor:
 
     async def track_unmodified(self, call: Call, result: CompactionResult) -> CompactionResult:
         """The result for an unmodified call; notes where the call before was modified."""
-        if call.endpoint != CHAT or (call.key.team, call.feature) not in self._compacted_features:
+        place = (call.key.team, call.feature)
+        if call.endpoint not in _CONVERSATIONS or place not in self._compacted_features:
             return result
         try:
             conversation = await self._run_guarded(self._identify_conversation(call), call)
-        except Unplannable:
+        except (CannotCompactError, Unplannable):
             return result
         if conversation is None:
             return result
@@ -257,12 +256,11 @@ class Compactor:
 
     def _skip_reason(self, call: Call, mode: CompactionMode) -> str:
         """The reason to skip a call, whatever it holds; "" for none."""
-        is_native = mode is CompactionMode.NATIVE
-        if call.endpoint == MESSAGES or (call.endpoint == RESPONSES and not is_native):
+        if call.endpoint == MESSAGES and mode is CompactionMode.NATIVE:
             return "api"
         if self._cool_downs.is_feature_cooling((call.key.team, call.feature), self._now()):
             return "refused"
-        return "too_large" if len(call.body) > _MAX_BODY_BYTES else ""
+        return "too_large" if len(call.body) > MAX_BODY_BYTES else ""
 
     async def _identify_conversation(self, call: Call) -> ConversationIdentity | None:
         """The conversation of a call that was not compacted, or not in time."""

@@ -12,7 +12,12 @@ from compaction.reading.message import CannotCompactError
 from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.compaction_result import CompactionResult
-from proxy.services.compaction.chat_body import ChatCompactor, CompactionTask, compact_call
+from proxy.services.compaction.chat_body import (
+    MAX_BODY_BYTES,
+    ChatCompactor,
+    CompactionTask,
+    compact_call,
+)
 from proxy.services.compaction.policies import relative_prices
 from proxy.services.compaction.signed_thinking import with_thinking_rules
 from proxy.tools.replay.planning import MISTAKES, PlannedVariant, recorded_as_call
@@ -85,7 +90,7 @@ class CompactedVariant:
 
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is compacted and planned; the line's own where it cannot be."""
-        compaction = _NOT_COMPACTED if line.is_native else self._compact(line, now)
+        compaction = self._compact(line, now)
         shortened = compaction.sent
         if shortened is None:
             self.totals.leave(compaction.why)
@@ -105,6 +110,8 @@ class CompactedVariant:
 
     def _compact(self, line: RecordedCall, now: float) -> CompactionResult:
         """The compacted call, or the reason why it is sent unmodified."""
+        if len(line.body) > MAX_BODY_BYTES:
+            return CompactionResult(why="too_large")
         task = CompactionTask(
             call=recorded_as_call(line, now),
             policy=with_thinking_rules(self._policy, line.body, self._route),
@@ -123,10 +130,6 @@ class CompactedVariant:
                 _log.exception("compaction failed with a line, and maybe with others")
             self._failed = True
             return CompactionResult(why="failed")
-
-
-#: Of a Messages call, which is not compacted.
-_NOT_COMPACTED: Final = CompactionResult(why="other_wire")
 
 
 class _Body(msgspec.Struct):

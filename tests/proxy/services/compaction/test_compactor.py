@@ -143,7 +143,7 @@ def test_a_late_busy_or_too_large_call_resets_the_prefix_too(tmp_path, monkeypat
         slow.free.set()
         while (after := compact(compactor, LARGE)).why == "busy":
             sleep(0.1)
-        monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
+        monkeypatch.setattr(compactor_module, "MAX_BODY_BYTES", 10)
         huge = compact(compactor, LARGE)
 
     assert [result.why for result in (first, late, busy, after, huge)] == [
@@ -182,7 +182,7 @@ def test_a_conversation_that_has_no_name_is_sent_unmodified(tmp_path, monkeypatc
 
 
 def test_a_body_that_is_too_large_is_not_compacted(tmp_path, monkeypatch):
-    monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
+    monkeypatch.setattr(compactor_module, "MAX_BODY_BYTES", 10)
     with room(tmp_path) as (compactor, _):
         assert compact(compactor).why == "too_large"
 
@@ -196,10 +196,12 @@ def test_calls_other_than_conversations_are_not_compacted(tmp_path, incoming):
         assert compact(compactor, incoming) == NO_COMPACTION
 
 
-@pytest.mark.parametrize("endpoint", ["responses", "messages"])
-def test_a_call_of_another_api_says_that_it_is_left_alone(tmp_path, endpoint):
+def test_a_responses_call_that_its_provider_keeps_is_left_alone(tmp_path):
+    body = orjson.dumps({"input": [], "previous_response_id": "resp_1"})
     with room(tmp_path) as (compactor, _):
-        assert compact(compactor, chat(endpoint=endpoint)).header == "unmodified; reason=api"
+        kept = compact(compactor, chat(endpoint="responses", body=body))
+
+    assert kept.header == "unmodified; reason=api"
 
 
 def test_off_is_the_default_and_a_header_may_try_it(tmp_path):

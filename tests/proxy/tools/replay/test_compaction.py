@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
@@ -96,6 +97,27 @@ def test_a_compacted_conversation_costs_less_than_what_was_sent(vocabulary):
     assert row.nanos is not None
     assert as_sent.nanos is not None
     assert row.nanos < as_sent.nanos
+
+
+def test_messages_calls_are_compacted_as_they_would_be_live(vocabulary):
+    variant = CompactedVariant(small(vocabulary), 0.0)
+    for line in agent(40):
+        said = orjson.loads(line.body)
+        for message in said["messages"]:
+            if message["role"] == "tool":
+                block = {"type": "tool_result", "tool_use_id": message.pop("tool_call_id")}
+                message |= {"role": "user", "content": [block | {"content": message["content"]}]}
+            elif "tool_calls" in message:
+                (called,) = message.pop("tool_calls")
+                path = orjson.loads(called["function"]["arguments"])
+                block = {"type": "tool_use", "id": called["id"], "name": "read_file"}
+                message["content"] = [block | {"input": path}]
+        said["system"] = said["messages"].pop(0)["content"]
+        native = msgspec.structs.replace(line, body=orjson.dumps(said), is_native=True)
+        variant.body(native, 0.0)
+
+    assert variant.totals.calls > 10
+    assert 0 < variant.totals.resets < 8
 
 
 def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(vocabulary):
