@@ -17,6 +17,8 @@ from compaction.results.result_lines import pruned_result_line
 
 #: Renders a result on one line.
 ResultFormatter = Callable[[str], str]
+#: The outcomes of exchanges, by their identities: each is said in several forms.
+OutcomeCache = dict[int, str]
 
 #: Separates a call, its result and its outcome.
 ARROW: Final = " → "
@@ -41,9 +43,12 @@ def exchange_fact(
     format_result: ResultFormatter,
     key: str = "",
     replaces: int = 0,
+    outcomes: OutcomeCache | None = None,
 ) -> Fact:
     """A call and what came back as a fact; an action's line ends with how it ended."""
-    ended = action_outcome(exchange)
+    ended = (outcomes or {}).get(id(exchange)) or action_outcome(exchange)
+    if outcomes is not None:
+        outcomes[id(exchange)] = ended
     result = unquote_json(flatten_text(format_result(exchange.result)))
     result = "" if _says_no_more(result, ended) else result
     text = (
@@ -81,7 +86,10 @@ def _says_no_more(result: str, ended: str) -> bool:
 
 
 def action_facts(
-    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
+    part: RegionContents,
+    format_result: ResultFormatter,
+    is_current: Sequence[bool],
+    outcomes: OutcomeCache | None = None,
 ) -> Iterator[Fact]:
     """Each call that changed something, with its outcome; equal ones stand each for itself.
 
@@ -93,7 +101,8 @@ def action_facts(
     """
     for exchange, still in zip(part.exchanges, is_current, strict=True):
         if exchange.is_action:
-            yield exchange_fact(exchange, FactKind.ACTION, format_result if still else say_nothing)
+            say = format_result if still else say_nothing
+            yield exchange_fact(exchange, FactKind.ACTION, say, outcomes=outcomes)
 
 
 #: Tools that only record the model's thoughts.
@@ -103,7 +112,10 @@ _MAX_NAME_CHARS: Final = 128
 
 
 def record_facts(
-    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
+    part: RegionContents,
+    format_result: ResultFormatter,
+    is_current: Sequence[bool],
+    outcomes: OutcomeCache | None = None,
 ) -> Iterator[Fact]:
     """Calls that only read, with what came back; those whose results no longer stand are left out.
 
@@ -113,12 +125,14 @@ def record_facts(
         part: Part that is compacted.
         format_result: Says a result on one line; "" leaves it out.
         is_current: For each exchange, True if its result still stands.
+        outcomes: Outcomes that are known; further ones are added.
     """
     before = _earlier_record_turns(part)
     for exchange, still in zip(part.exchanges, is_current, strict=True):
         if still and not exchange.is_action and not _is_thought(exchange):
+            replaces = before.get(exchange.key, 0)
             yield exchange_fact(
-                exchange, FactKind.RECORD, format_result, exchange.key, before.get(exchange.key, 0)
+                exchange, FactKind.RECORD, format_result, exchange.key, replaces, outcomes
             )
 
 

@@ -10,16 +10,14 @@ from compaction.facts.call_lines import call_line
 from compaction.facts.call_outcomes import OK
 from compaction.facts.call_records import (
     ARROW,
+    OutcomeCache,
     ResultFormatter,
     action_facts,
-    error_facts,
     pruned_formatter,
     record_facts,
     say_nothing,
 )
-from compaction.facts.commands import command_facts
 from compaction.facts.fact import Fact, FactKind
-from compaction.facts.files import file_facts
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import flatten_text
 from compaction.results.pruning import SPOKEN, VALUES
@@ -84,8 +82,12 @@ def record_candidates(
     formatters = [whole]
     if is_bounded:
         formatters += [pruned_formatter(part, VALUES), pruned_formatter(part, SPOKEN), say_nothing]
+    outcomes: OutcomeCache = {}
     columns = [
-        (*action_facts(part, say, is_current), *record_facts(part, say, is_current))
+        (
+            *action_facts(part, say, is_current, outcomes),
+            *record_facts(part, say, is_current, outcomes),
+        )
         for say in formatters
     ]
     for facts in zip(*columns, strict=True):
@@ -93,27 +95,27 @@ def record_candidates(
         yield Candidate(tuple([(fact,) for fact in variants]), pin=CandidatePin.ALWAYS)
 
 
-def command_candidates(part: RegionContents, max_chars: int) -> Iterator[Candidate]:
+def command_candidates(
+    part: RegionContents, facts: Sequence[tuple[Fact, ...]], max_chars: int
+) -> Iterator[Candidate]:
     """Each command with its result, with the names in it, and bare; errors and files.
 
     Args:
         part: Part that is compacted.
+        facts: Facts about commands, errors and files, each in all its forms.
         max_chars: Characters of the newest results that may stand whole.
     """
     results = {exchange.messages: exchange for exchange in part.exchanges}
-    columns = zip(command_facts(part), command_facts(part, 0), strict=True)
-    for named, bare in reversed([*columns]):
-        variants = [named, bare]
-        exchange = results[named.messages]
-        size = len(exchange.result) + len(exchange.called.arguments)
-        if size <= max_chars and size <= _MAX_SLICE_CHARS:
+    for forms in reversed(facts):
+        variants = list(forms)
+        exchange = results[forms[0].messages] if forms[0].kind is FactKind.COMMAND else None
+        size = len(exchange.result) + len(exchange.called.arguments) if exchange else max_chars + 1
+        if exchange and size <= max_chars and size <= _MAX_SLICE_CHARS:
             max_chars -= size
             line = call_line(exchange.called, _MAX_SLICE_ARGUMENT_CHARS)
             text = f"{line}{ARROW}{flatten_text(exchange.result)}"
-            variants.insert(0, msgspec.structs.replace(named, text=text))
+            variants.insert(0, msgspec.structs.replace(forms[0], text=text))
         yield Candidate(tuple([(fact,) for fact in dict.fromkeys(variants)]))
-    for fact in (*error_facts(part), *file_facts(part)):
-        yield Candidate(((fact,),))
 
 
 def _short_action(fact: Fact) -> Iterator[Fact]:

@@ -137,7 +137,7 @@ class _SeenName:
 
 
 def names_to_keep(
-    part: RegionContents, lines: Mapping[int, str], latest: Sequence[int], share: float
+    part: RegionContents, lines: Mapping[int, str], latest: Sequence[int]
 ) -> tuple[dict[int, list[str]], set[int]]:
     """The names that stay for each exchange, and the exchanges that showed more than they say.
 
@@ -149,7 +149,6 @@ def names_to_keep(
         part: Part that is compacted.
         lines: Line about each exchange that stays, by its place.
         latest: The place of the last call that is equal to each.
-        share: Most of the available room that may be taken, from 0 to 1.
     """
     came: dict[int, Mapping[str, int]] = {}
     seen_names = _names_seen(part, lines, latest, came)
@@ -159,7 +158,7 @@ def names_to_keep(
     ranked = sorted(new, key=lambda name: _name_score(seen_names[name], here), reverse=True)
     room = _NamesRoom(seen_names, lines)
     paths = [name for name in ranked if seen_names[name].weight == PATH_RANK]
-    size = max(_MIN_NAME_TOKENS, region_tokens(part) * _NAMES_SHARE) * share
+    size = max(_MIN_NAME_TOKENS, region_tokens(part) * _NAMES_SHARE)
     left = room.take(paths, size * _PATHS_SHARE)
     left = room.take(
         (name for name in ranked if seen_names[name].weight != PATH_RANK),
@@ -278,8 +277,6 @@ def _add_covered_names(word: str, covered: set[str]) -> None:
 
 #: Maximum characters kept of an argument.
 MAX_ARGUMENT_CHARS: Final = 160
-#: Maximum characters of the names in a command's output.
-MAX_NAMES_CHARS: Final = 400
 #: Maximum share of a region's tokens for lines with errors.
 _FAULTS_SHARE: Final = 0.03
 #: Minimum characters for lines with errors in a short region.
@@ -288,50 +285,54 @@ _MIN_FAULT_CHARS: Final = 300
 MORE_SIGN: Final = "…"
 
 
-def command_facts(
-    part: RegionContents, names: int = MAX_NAMES_CHARS, share: float = 1.0
-) -> Iterator[Fact]:
-    """Each call with what for, how it ended and the names in what came back.
+def command_facts(part: RegionContents) -> Iterator[tuple[Fact, Fact]]:
+    """Each call with what for, how it ended and the names in what came back; and bare.
 
-    Of equal calls the latest stays. What calls were for is said where names have all their room.
-
-    Args:
-        part: Part that is compacted.
-        names: Characters taken of the room for names, of ``MAX_NAMES_CHARS``.
-        share: The part of the calls that stays: the latest ones.
+    Of equal calls the latest stays.
     """
     keys = [exchange.key for exchange in part.exchanges]
     last = {key: index for index, key in enumerate(keys)}
     latest = [last[key] if key else index for index, key in enumerate(keys)]
-    first = len(keys) - round(len(keys) * share)
     say = CallFormatter(MAX_ARGUMENT_CHARS)
     ended = {
         index: CallOutcome(exchange)
         for index, exchange in enumerate(part.exchanges)
-        if index >= first and latest[index] == index
+        if latest[index] == index
     }
     outcome_lines = {
         index: _command_with_outcome(part.exchanges[index], text)
         for index, text in _outcome_texts(part, ended).items()
     }
     called = {index: say(part.exchanges[index].called) for index in ended if keys[index]}
-    if names == MAX_NAMES_CHARS:
-        purposes = call_purposes(part, called, region_tokens(part))
-        called |= {index: f"{called[index]} # {why}" for index, why in purposes.items()}
-    lines = {index: (called.get(index, ""), outcome_lines[index]) for index in ended}
-    whole = {index: " ".join(line) for index, line in lines.items()}
-    shown, short = names_to_keep(part, whole, latest, names / MAX_NAMES_CHARS)
-    for index, line in lines.items():
-        exchange = part.exchanges[index]
-        more = _more_sign(ended[index], short=index in short, empty=not shown.get(index))
-        named = " ".join([*shown.get(index, ()), *more])
-        yield Fact(
-            kind=FactKind.COMMAND,
-            text=" → ".join(filter(None, [*line, named])),
-            turns=(exchange.turn,),
-            messages=exchange.messages,
-            key=keys[index],
+    purposes = call_purposes(part, called, region_tokens(part))
+    lines = {
+        index: (
+            f"{called[index]} # {purposes[index]}" if index in purposes else called.get(index, ""),
+            outcome_lines[index],
         )
+        for index in ended
+    }
+    whole = {index: " ".join(line) for index, line in lines.items()}
+    shown, short = names_to_keep(part, whole, latest)
+    for index, line in lines.items():
+        names = shown.get(index, [])
+        more = _more_sign(ended[index], short=index in short, empty=not names)
+        less = _more_sign(ended[index], short=bool(names) or index in short, empty=True)
+        bare = (called.get(index, ""), outcome_lines[index], *less)
+        yield (
+            _command_fact(part.exchanges[index], (*line, " ".join([*names, *more]))),
+            _command_fact(part.exchanges[index], bare),
+        )
+
+
+def _command_fact(exchange: ToolExchange, pieces: Iterable[str]) -> Fact:
+    return Fact(
+        kind=FactKind.COMMAND,
+        text=" → ".join(filter(None, pieces)),
+        turns=(exchange.turn,),
+        messages=exchange.messages,
+        key=exchange.key,
+    )
 
 
 def _command_with_outcome(exchange: ToolExchange, outcome: str) -> str:

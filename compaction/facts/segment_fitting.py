@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from compaction.facts.call_outcomes import UNKNOWN
-from compaction.facts.call_records import ARROW, current_results
+from compaction.facts.call_records import ARROW, current_results, error_facts
 from compaction.facts.candidates import (
     Candidate,
     CandidatePin,
@@ -20,7 +20,9 @@ from compaction.facts.candidates import (
     record_candidates,
     tool_name,
 )
+from compaction.facts.commands import command_facts
 from compaction.facts.fact import Fact, FactKind, Region, Segment
+from compaction.facts.files import file_facts
 from compaction.facts.fitting import Fitting, message_factors, region_words
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import factor_shared_columns, render_segment
@@ -46,7 +48,7 @@ _OMISSION_TOKENS, _MAX_NAMED_TOOLS = 40, 8
 #: it shrinks after one that is too long.
 _MAX_TRIES, _EMPTY_SHARE, _SHRINKING = 5, 0.03, 1.1
 #: Characters of results that may stand whole, for each token of the room.
-_SLICE_CHARS_PER_TOKEN: Final = 4
+_SLICE_CHARS_PER_TOKEN: Final = 8
 _EXCHANGED: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAND})
 
 
@@ -83,6 +85,7 @@ class SegmentFitter:
             if index not in region.kept
         )
         self._made: dict[int, Segment] = {}
+        self._fitters: dict[int, Fitting] = {}
 
     def segment_within(self, max_tokens: int) -> Segment:
         """The segment in at most so many tokens; 0 for no bound."""
@@ -97,7 +100,7 @@ class SegmentFitter:
             if whole.tokens <= room:
                 return whole
         if max_tokens:
-            segment, gone = self._fit(self._target_fitter, room, _NO_PIN)
+            segment, gone = self._fit(self._target_fitter(room), room, _NO_PIN)
             return self._simple_segment(segment, room) or segment if gone else segment
         segment, _ = self._fit(self._pinned_fitter, room, CandidatePin.TELLING)
         if self._before > _LITTLE_TOKENS and segment.tokens > _MAX_SHARE * self._before:
@@ -139,25 +142,25 @@ class SegmentFitter:
         """
         room = min(max_tokens, self._before) - self._head_tokens
         read, factors = self._read, self._factors
-        must = self._target_fitter.least_facts()
+        must = self._target_fitter(max_tokens).least_facts()
         room -= sum(self._count(fact.text) for fact in must)
         for _ in range(_MAX_TRIES):
             simple = best_simple_way(read, self._words, factors, room, self._before)
             if simple.worth <= self._worth_of(segment):
                 break
             facts = [*must, *simple_facts(read, simple.pieces)]
-            made = self._segment_of(facts, self._gone_beside(facts), simple.way)
+            made = self._segment_of(facts, self._gone_beside(facts, max_tokens), simple.way)
             if made.tokens <= max_tokens:
                 return made
             room -= made.tokens - max_tokens
         return None
 
-    def _gone_beside(self, facts: Sequence[Fact]) -> Sequence[Candidate]:
+    def _gone_beside(self, facts: Sequence[Fact], max_tokens: int) -> Sequence[Candidate]:
         """The calls that are in none of these facts."""
         stands = {index for fact in facts for index in fact.messages}
         return [
             candidate
-            for candidate in self._target_fitter.candidates
+            for candidate in self._target_fitter(max_tokens).candidates
             if candidate.fact.kind in _EXCHANGED and stands.isdisjoint(candidate.fact.messages)
         ]
 
@@ -178,20 +181,30 @@ class SegmentFitter:
         """The fitting where users' words and records stand whatever room there is."""
         if self._is_rereadable:
             speech = self._speech.candidates(is_bounded=False, pins_replies=False)
-            return self._make_fitting([*speech, *self._commands])
+            return self._make_fitting([*speech, *self._commands(self._room_without_target)])
         return self._make_fitting(self._whole)
 
-    @cached_property
-    def _target_fitter(self) -> Fitting:
-        speech = [*self._speech.candidates(is_bounded=True)]
-        if self._is_rereadable:
-            return self._make_fitting([*speech, *self._commands])
-        return self._make_fitting([*speech, *self._record_candidates(is_bounded=True)])
+    def _target_fitter(self, max_tokens: int) -> Fitting:
+        """The fitting where all but rules must find room."""
+        if max_tokens not in self._fitters:
+            speech = self._speech.candidates(is_bounded=True)
+            others = (
+                self._commands(max_tokens)
+                if self._is_rereadable
+                else self._record_candidates(is_bounded=True)
+            )
+            self._fitters[max_tokens] = self._make_fitting([*speech, *others])
+        return self._fitters[max_tokens]
+
+    def _commands(self, max_tokens: int) -> Iterator[Candidate]:
+        max_chars = int(max_tokens * _SLICE_CHARS_PER_TOKEN)
+        return command_candidates(self._read, self._command_facts, max_chars)
 
     @cached_property
-    def _commands(self) -> Sequence[Candidate]:
-        chars = int(self._before * _SLICE_CHARS_PER_TOKEN)
-        return [*command_candidates(self._read, chars)]
+    def _command_facts(self) -> Sequence[tuple[Fact, ...]]:
+        """The facts about commands, errors and files, each in all its forms."""
+        others = (*error_facts(self._read), *file_facts(self._read))
+        return [*command_facts(self._read), *((fact,) for fact in others)]
 
     def _record_candidates(self, *, is_bounded: bool) -> Iterator[Candidate]:
         find = self._read.find

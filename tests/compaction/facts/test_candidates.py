@@ -9,7 +9,9 @@ from compaction.facts.candidates import (
     record_candidates,
     tool_name,
 )
+from compaction.facts.commands import command_facts
 from compaction.facts.fact import FactKind
+from compaction.facts.files import file_facts
 from compaction.results.result_lines import result_line
 from tests.compaction.facts.regions import Said, call_and_result, read_contents, texts, user
 
@@ -57,12 +59,17 @@ SHELL: list[Said] = [
 ]
 
 
+def commands(part, max_chars):
+    facts = [*command_facts(part), *((fact,) for fact in file_facts(part))]
+    return command_candidates(part, facts, max_chars)
+
+
 def test_the_newest_results_of_a_shell_may_stand_whole_as_far_as_there_is_room():
     part = read_contents(*SHELL)
     whole = {
         max_chars: [
             one.variants[0][0].text
-            for one in command_candidates(part, max_chars)
+            for one in commands(part, max_chars)
             if "¶" in one.variants[0][0].text
         ]
         for max_chars in (0, 900, 9_000)
@@ -74,10 +81,10 @@ def test_the_newest_results_of_a_shell_may_stand_whole_as_far_as_there_is_room()
 
 
 def test_a_command_is_offered_with_the_names_that_it_showed_and_bare():
-    named = [one for one in command_candidates(read_contents(*SHELL), 0) if len(one.variants) == 2]
+    named = [one for one in commands(read_contents(*SHELL), 0) if len(one.variants) == 2]
 
     assert any("src/lib.py" in texts(one.variants[0])[0] for one in named)
-    assert {one.fact.kind for one in command_candidates(read_contents(*SHELL), 0)} == {
+    assert {one.fact.kind for one in commands(read_contents(*SHELL), 0)} == {
         FactKind.COMMAND,
         FactKind.FILE,
     }

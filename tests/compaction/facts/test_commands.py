@@ -113,10 +113,10 @@ def test_long_words_take_no_time():
 LISTING = "\n".join(f"src/package/module_{number}.py" for number in range(400))
 
 
-def names_kept(part, share=1.0, lines=None):
+def names_kept(part, lines=None):
     every = range(len(part.exchanges))
     lines = dict.fromkeys(every, "") if lines is None else lines
-    return names_to_keep(part, lines, list(every), share)[0]
+    return names_to_keep(part, lines, list(every))[0]
 
 
 def test_a_name_stays_with_the_exchange_that_showed_it_last():
@@ -142,7 +142,7 @@ def test_names_of_a_call_that_was_made_again_stand_with_the_last_like_it():
         call_and_result("bash", "new_name", "b", command="x"),
     )
 
-    assert names_to_keep(part, {1: ""}, [1, 1], 1.0)[0] == {1: ["old_name", "new_name"]}
+    assert names_to_keep(part, {1: ""}, [1, 1])[0] == {1: ["old_name", "new_name"]}
 
 
 def test_exchanges_that_do_not_stay_tell_nothing():
@@ -151,7 +151,7 @@ def test_exchanges_that_do_not_stay_tell_nothing():
         call_and_result("bash", "new_name", "b", command="y"),
     )
 
-    assert names_to_keep(part, {1: ""}, [0, 1], 1.0)[0] == {1: ["new_name"]}
+    assert names_to_keep(part, {1: ""}, [0, 1])[0] == {1: ["new_name"]}
 
 
 def test_where_room_is_short_later_and_repeated_names_stay():
@@ -163,10 +163,9 @@ def test_where_room_is_short_later_and_repeated_names_stay():
         call_and_result("bash", "both_times late_one", "c", command="z"),
     )
 
-    assert names_kept(part, 0.0) == {}
-    names = [name for group in names_kept(part, 0.3).values() for name in group]
+    names = [name for group in names_kept(part).values() for name in group]
     assert {"both_times", "early_7", "late_one"} <= set(names)
-    assert len(names) < 50
+    assert len(names) < 100
 
 
 def test_a_listing_keeps_as_many_paths_as_there_is_room_for():
@@ -222,9 +221,8 @@ def test_exchanges_that_showed_more_names_than_they_say_are_known():
         call_and_result("bash", "plain words", "c", command="cat z"),
     )
 
-    assert names_to_keep(part, dict.fromkeys(range(3), ""), [0, 1, 2], 1.0)[1] == {0}
-    assert names_to_keep(part, {0: "first_one", 1: "", 2: ""}, [0, 1, 2], 1.0)[1] == set()
-    assert names_to_keep(part, dict.fromkeys(range(3), ""), [0, 1, 2], 0.0)[1] == {0, 1}
+    assert names_to_keep(part, dict.fromkeys(range(3), ""), [0, 1, 2])[1] == {0}
+    assert names_to_keep(part, {0: "first_one", 1: "", 2: ""}, [0, 1, 2])[1] == set()
 
 
 def test_many_names_take_no_time():

@@ -9,6 +9,15 @@ from tests.compaction.facts.regions import (
     user,
 )
 
+
+def named_facts(part):
+    return [named for named, _ in command_facts(part)]
+
+
+def bare_facts(part):
+    return [bare for _, bare in command_facts(part)]
+
+
 LONG = "<returncode>1</returncode>\n" + "src/app.py:10: def main_loop()\n" * 20
 PYTEST = """\
     def test_status():
@@ -23,34 +32,34 @@ LOG = "job done\n" * 20 + "ERROR job 5 failed: DiskFull on vol-7\n" + "so it goe
 
 
 def test_a_short_answer_stays_as_it_is():
-    assert texts(
-        command_facts(read_contents(call_and_result("bash", "344\n", command="run x")))
-    ) == ["bash(command=run x) → 344"]
+    assert texts(named_facts(read_contents(call_and_result("bash", "344\n", command="run x")))) == [
+        "bash(command=run x) → 344"
+    ]
 
 
 def test_of_a_long_result_exit_and_names_stay():
     part = read_contents(call_and_result("bash", LONG + "no luck\n", command="cat"))
 
-    assert texts(command_facts(part)) == [
+    assert texts(named_facts(part)) == [
         "bash(command=cat) → exit 1: no luck → src/app.py main_loop"
     ]
-    assert texts(command_facts(part, names=0)) == ["bash(command=cat) → exit 1: no luck → …"]
+    assert texts(bare_facts(part)) == ["bash(command=cat) → exit 1: no luck → …"]
 
 
 def test_a_failure_stands_on_the_line_of_its_command():
     wrong = LONG + "ValueError: no\n"
 
-    assert texts(
-        command_facts(read_contents(call_and_result("bash", wrong, command="x")), names=0)
-    ) == ["bash(command=x) → exit 1: ValueError: no → …"]
+    assert texts(bare_facts(read_contents(call_and_result("bash", wrong, command="x")))) == [
+        "bash(command=x) → exit 1: ValueError: no → …"
+    ]
 
 
 def test_a_file_that_only_tells_of_errors_went_well():
     output = LONG.replace(">1<", ">0<") + "raise ValueError: no\n" + "so\n" * 300
 
-    assert texts(
-        command_facts(read_contents(call_and_result("bash", output, command="x")), names=0)
-    ) == ["bash(command=x) → …"]
+    assert texts(bare_facts(read_contents(call_and_result("bash", output, command="x")))) == [
+        "bash(command=x) → …"
+    ]
 
 
 def test_failures_of_a_test_run_and_of_a_log_stay():
@@ -59,7 +68,7 @@ def test_failures_of_a_test_run_and_of_a_log_stay():
         call_and_result("sh", LOG, "b", cmd="cat log0"),
     )
 
-    assert texts(command_facts(part, names=0)) == [
+    assert texts(bare_facts(part)) == [
         (
             "sh(cmd=pytest -q) → exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s)"
             " ¶ FAILED tests/test_x.py::test_status - Timeo... ¶ 1 failed, 11 passed in 0.31s → …"
@@ -75,7 +84,7 @@ def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():
             for number in range(20)
         )
     )
-    first, *_, last = texts(command_facts(part, names=0))
+    first, *_, last = texts(bare_facts(part))
 
     assert first.endswith("exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s) → …")
     assert last.endswith("1 failed, 11 passed in 0.31s → …")
@@ -89,7 +98,7 @@ def test_a_list_that_is_not_whole_ends_with_a_sign():
         call_and_result("sh", "plain words of some length " * 9, "c", cmd="cat y"),
         call_and_result("sh", "plain words", "d", cmd="cat z"),
     )
-    first, *rest = texts(command_facts(part))
+    first, *rest = texts(named_facts(part))
 
     assert "handler_4" in first
     assert "handler_3" not in first
@@ -105,19 +114,19 @@ def test_a_search_without_hits_found_nothing():
     none = "<returncode>1</returncode>\n<output>\n</output>"
 
     assert texts(
-        command_facts(read_contents(call_and_result("bash", none, command="grep -r x .")))
+        named_facts(read_contents(call_and_result("bash", none, command="grep -r x .")))
     ) == ["bash(command=grep -r x .) → exit 1, nothing found"]
-    assert texts(command_facts(read_contents(call_and_result("bash", none, command="false")))) == [
+    assert texts(named_facts(read_contents(call_and_result("bash", none, command="false")))) == [
         "bash(command=false) → exit 1"
     ]
 
 
 def test_an_exit_that_is_told_already_is_not_told_twice():
     assert texts(
-        command_facts(read_contents(call_and_result("bash", "no: exit code 3", command="x")))
+        named_facts(read_contents(call_and_result("bash", "no: exit code 3", command="x")))
     ) == ["bash(command=x) → exit 3: no: exit code 3"]
     assert texts(
-        command_facts(read_contents(call_and_result("bash", "no: exit 3", command="x")))
+        named_facts(read_contents(call_and_result("bash", "no: exit 3", command="x")))
     ) == ["bash(command=x) → no: exit 3"]
 
 
@@ -129,10 +138,10 @@ def test_the_purpose_of_a_call_follows_it_where_there_is_room():
         user("Go on. " * 300), [call | {"content": "I see whether it is quick."}, result]
     )
 
-    assert texts(command_facts(part)) == [
+    assert texts(named_facts(part)) == [
         "bash(command=python try.py --fast) # I see whether it is quick → exit 0"
     ]
-    assert texts(command_facts(part, names=0)) == ["bash(command=python try.py --fast) → exit 0"]
+    assert texts(bare_facts(part)) == ["bash(command=python try.py --fast) → exit 0"]
 
 
 def test_of_equal_commands_the_latest_stays():
@@ -141,18 +150,7 @@ def test_of_equal_commands_the_latest_stays():
         call_and_result("bash", "2", "b", command="x"),
     )
 
-    assert texts(command_facts(part)) == ["bash(command=x) → 2"]
-
-
-def test_the_requested_share_of_commands_is_the_latest():
-    part = read_contents(
-        *(call_and_result("bash", "", command=f"x{number}") for number in range(4))
-    )
-
-    assert texts(command_facts(part, share=0.5)) == [
-        "bash(command=x2) → unknown",
-        "bash(command=x3) → unknown",
-    ]
+    assert texts(named_facts(part)) == ["bash(command=x) → 2"]
 
 
 def test_an_action_among_commands_says_how_it_ended():
@@ -163,7 +161,7 @@ def test_an_action_among_commands_says_how_it_ended():
         call_and_result("bash", page, "c", command="cat src/a.py"),
     )
 
-    lines = texts(command_facts(part))
+    lines = texts(named_facts(part))
 
     assert lines[0].startswith("send_mail(to=mei) → unknown")
     assert "mailbox full" in lines[1]
@@ -175,12 +173,12 @@ def test_results_of_unknown_calls_all_stay():
 
     part = read_contents(user("go"), call, result, call, {**result, "content": "two"})
 
-    assert texts(command_facts(part)) == ["one", "two"]
+    assert texts(named_facts(part)) == ["one", "two"]
 
 
 def test_frames_of_a_harness_around_an_answer_are_left_out():
     framed = "<returncode>2</returncode>\n<output>\nno\n</output>"
 
-    assert texts(command_facts(read_contents(call_and_result("bash", framed, command="x")))) == [
+    assert texts(named_facts(read_contents(call_and_result("bash", framed, command="x")))) == [
         "bash(command=x) → exit 2: no"
     ]
