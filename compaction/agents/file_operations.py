@@ -14,8 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from compaction.agents.shell_steps import ShellStep, shell_steps
-from compaction.facts.call_lines import parse_arguments
-from compaction.reading.message import CalledTool
+from compaction.reading.message import CalledTool, parse_arguments
 from compaction.results.rereadable_results import is_file
 
 

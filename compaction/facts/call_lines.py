@@ -9,7 +9,7 @@ import msgspec
 import orjson
 
 from compaction.facts.rendering import flatten_text, head_and_tail, unquote_json
-from compaction.reading.message import CalledTool
+from compaction.reading.message import CalledTool, parse_arguments
 
 #: Regular expression for values written without quotes: no comma or bracket that would end them.
 _PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z").match
@@ -37,14 +37,6 @@ _reads: Final = re.compile(
     r"|evaluate|explain|fetch|find|get|grep|has|inspect|is|list|load|look|lookup|open"
     r"|peek|preview|query|read|retrieve|search|select|show|think|validate|verify|view"
 ).fullmatch
-
-
-def parse_arguments(called: CalledTool) -> Any:  # noqa: ANN401 # whatever JSON the model wrote
-    """A call's arguments as they were meant; None for none that can be read."""
-    try:
-        return orjson.loads(called.arguments)
-    except ValueError:
-        return None
 
 
 #: Characters before and after a member of an object on a line.

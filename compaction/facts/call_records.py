@@ -6,12 +6,12 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from compaction.facts.call_lines import call_line, is_read_only, parse_arguments
+from compaction.facts.call_lines import call_line, is_read_only
 from compaction.facts.call_outcomes import ERROR, CallOutcome, action_outcome, indicates_failure
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text, unquote_json
-from compaction.reading.message import Voice
+from compaction.reading.message import Voice, parse_arguments
 from compaction.results.pruning import MentionedWords, PruningDetail, words_of
 from compaction.results.result_lines import pruned_result_line
 

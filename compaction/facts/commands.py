@@ -6,13 +6,13 @@ from itertools import islice
 from math import log2
 from typing import Final
 
-from compaction.facts.call_lines import CallFormatter, parse_arguments
+from compaction.facts.call_lines import CallFormatter
 from compaction.facts.call_outcomes import CallOutcome, action_outcome
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import text_head
 from compaction.language.sentences import sentences
-from compaction.reading.message import CannotCompactError, Voice
+from compaction.reading.message import CannotCompactError, Voice, parse_arguments
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.results.rereadable_results import (
     MAX_FAULT_LINES,

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
 import msgspec
+import orjson
 
 #: Returns the number of tokens in a text.
 Count = Callable[[str], int]
@@ -33,6 +35,14 @@ class CalledTool(msgspec.Struct, frozen=True, gc=False):
     id: str
     name: str
     arguments: str
+
+
+def parse_arguments(called: CalledTool) -> Any:  # noqa: ANN401 # whatever JSON the model wrote
+    """A call's arguments as they were meant; None for none that can be read."""
+    try:
+        return orjson.loads(called.arguments)
+    except ValueError:
+        return None
 
 
 class ParsedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
