@@ -22,9 +22,11 @@ from compaction.value_tokens import SPACELESS_SCRIPTS
 #: Tokens of one answer: by a turn, and by words.
 _MAX_TURN_TOKENS: Final = 4_000
 _MAX_QUERY_TOKENS: Final = 2_000
-#: Passages of one answer by words, and characters of a passage.
-_MAX_PASSAGES: Final = 6
-_PASSAGE_CHARS: Final = 1_200
+#: Passages of one answer by words; the best of them come before those around any.
+_MAX_PASSAGES: Final = 12
+_SURE_PASSAGES: Final = 3
+#: Characters of a passage.
+_PASSAGE_CHARS: Final = 800
 #: Characters of a query that are read.
 _MAX_QUERY_CHARS: Final = 400
 #: Worth of a word that only a longer word holds.
@@ -134,7 +136,7 @@ class RemovedMessages(msgspec.Struct, frozen=True, dict=True):
         return Recall("\n".join(lines), tokens)
 
     def _best_passages(self, terms: Sequence[str]) -> Sequence[RemovedMessage]:
-        """The passages that hold most of the words, each question with its answer."""
+        """The passages that hold most of the words, best first, and those around them."""
         weights = self._term_weights(terms)
         scores = {
             place: score
@@ -142,12 +144,10 @@ class RemovedMessages(msgspec.Struct, frozen=True, dict=True):
             if (score := _score(words, weights)) > 0
         }
         ranked = sorted(scores, key=lambda place: (-scores[place], -place))[:_MAX_PASSAGES]
-        places: dict[int, None] = {}
+        places = dict.fromkeys(ranked[:_SURE_PASSAGES])
         for place in ranked:
-            places[place] = None
-            is_question = self._passages[place].speaker == Voice.USER
-            if is_question and place + 1 < len(self._passages):
-                places[place + 1] = None
+            around = range(max(place - 1, 0), min(place + 2, len(self._passages)))
+            places |= dict.fromkeys((place, *around))
         return [self._passages[place] for place in places]
 
     def _term_weights(self, terms: Sequence[str]) -> Mapping[str, float]:

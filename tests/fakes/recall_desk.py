@@ -31,27 +31,36 @@ price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
 max_output = 1000
 """
 FORCED = {"x-thriftgate-compaction": "force"}
-CONVERSATIONS = 500
-#: Subjects and places of things that only the assistant says, and a question for each.
+#: Conversations of each of five gateways.
+CONVERSATIONS = 100
+#: Sentences that only the assistant says, and a question for each; by language.
 SAID = (
-    ("The {0} is kept {1}, as the old gardener told us.", "Where is the {0} kept?"),
-    ("Der {0} liegt {1}, wie der alte Gärtner sagte.", "Wo liegt der {0}?"),
-    ("老园丁说{0}放在{1}。", "{0}放在哪里。"),
-    ("{1} という場所に{0}を置いてあります。", "{0}はどこに置いてありますか。"),
+    ("The {0} is kept {1}, as the gardener told us.", "Where is the {0} kept?"),
+    ("Das Ding {0} liegt {1}, wie der Gärtner sagte.", "Wo liegt das Ding {0}?"),
+    ("园丁说{0}放在{1}。", "{0}放在哪里。"),
+    ("{0}は{1}に置いてあります。", "{0}はどこに置いてありますか。"),
+)
+COLOURS = (
+    ("red", "blue", "green", "white", "black", "brown", "golden", "silver"),
+    ("rot", "blau", "grün", "weiß", "schwarz", "braun", "golden", "silbern"),
+    ("红色", "蓝色", "绿色", "白色", "黑色", "棕色", "金色", "银色"),
+    ("赤い", "青い", "緑の", "白い", "黒い", "茶色い", "金の", "銀の"),
 )
 THINGS = (
-    ("copper lantern", "brass whistle", "woollen blanket", "walnut flute", "silver thimble"),
-    ("Kupferkessel", "Messingring", "Wollmantel", "Nussknacker", "Silberlöffel"),
-    ("铜灯笼", "木笛子", "羊毛毯", "银顶针", "红雨伞"),
-    ("銅のランタン", "木の笛", "毛布", "銀の指輪", "赤い傘"),
+    ("lantern", "whistle", "blanket", "flute", "thimble"),
+    ("Laterne", "Pfeife", "Decke", "Flöte", "Fingerhut"),
+    ("灯笼", "口哨", "毛毯", "笛子", "顶针"),
+    ("提灯", "口笛", "毛布", "横笛", "指貫"),
 )
 PLACES = (
-    ("behind the seventh rose", "under the blue stairs", "beside the mill wheel"),
-    ("hinter der siebten Rose", "unter der blauen Treppe", "neben dem Mühlrad"),
-    ("第七朵玫瑰后面", "蓝色楼梯下面", "磨坊轮旁边"),
-    ("七番目のバラの後ろ", "青い階段の下", "水車のそば"),
+    ("behind the {0} rose", "under the {0} stairs", "beside the {0} wheel"),
+    ("hinter der Rose ({0})", "unter der Treppe ({0})", "neben dem Rad ({0})"),
+    ("{0}玫瑰后面", "{0}楼梯下面", "{0}轮子旁边"),
+    ("{0}バラの後ろ", "{0}階段の下", "{0}車輪のそば"),
 )
-CHATTER = "It was a long and quiet day in the garden, and nothing else is worth a word. " * 30
+CHATTER = "It was a long and quiet day, and nothing else of it is worth a word. " * 6
+TURNS = 20
+TARGET_TOKENS = 400
 
 
 class Desk:
@@ -103,7 +112,9 @@ async def running_desk(folder: Path, script: Script) -> AsyncIterator[Desk]:
             desk = Desk(running, url, model, settings.folder)
             for team in desk.teams:
                 mode = CompactionMode.FACTS_RECALL
-                running.store.compactions.choose((team.id, ""), mode, "ann", NOW, target=900)
+                running.store.compactions.choose(
+                    (team.id, ""), mode, "ann", NOW, target=TARGET_TOKENS
+                )
             running.store.compaction_settings.refresh()
             yield desk
             await desk.close()
@@ -120,16 +131,24 @@ def run(folder: Path, script: Script, work: Callable[[Desk], Coroutine[Any, Any,
 
 
 def conversation(number: int) -> tuple[list[dict[str, str]], str]:
-    """A chat in which only the assistant says where a thing is, long ago; and its place."""
-    tongue = number % len(SAID)
-    thing, place = THINGS[tongue][number % 5], PLACES[tongue][number // 5 % 3]
+    """A chat in which only the assistant says where things are, and the place of one asked for."""
+    tongue, asked = number % len(SAID), number * 7 % 20
     sentence, question = SAID[tongue]
+    colours = COLOURS[tongue]
+    things = [f"{colour} {thing}" for thing in THINGS[tongue] for colour in colours]
+    places = [
+        PLACES[tongue][(n + number) % 3].format(f"{colours[n % 8]}-{colours[(n + number) % 8]}-{n}")
+        for n in range(40)
+    ]
+    said = list(map(sentence.format, things, places))
     messages = [{"role": "system", "content": "You help."}]
-    for turn in range(10):
-        said = f"{CHATTER}{sentence.format(thing, place)} {CHATTER}" if turn == 2 else CHATTER
-        messages.append({"role": "user", "content": f"And what of day {number + turn}?"})
-        messages.append({"role": "assistant", "content": said})
-    return [*messages, {"role": "user", "content": question.format(thing)}], place
+    for turn in range(TURNS):
+        messages.append({"role": "user", "content": f"And what of room {number + turn}?"})
+        answer = " ".join([*said[2 * turn : 2 * turn + 2], CHATTER])
+        messages.append({"role": "assistant", "content": answer})
+    for _ in range(3):
+        messages += [{"role": "user", "content": "Hm."}, {"role": "assistant", "content": "Yes."}]
+    return [*messages, {"role": "user", "content": question.format(things[asked])}], places[asked]
 
 
 def words_of(body: dict[str, Any]) -> str:

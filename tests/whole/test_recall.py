@@ -22,25 +22,27 @@ from tests.fakes.recall_desk import (
 from tests.fakes.recalling_model import ModelTurn
 
 
+@pytest.mark.parametrize("first_number", range(0, 1_000, 200))
 def test_each_of_500_questions_about_something_taken_out_is_answered_by_one_recall(
-    tmp_path: Path,
+    tmp_path: Path, first_number: int
 ) -> None:
     async def work(desk: Desk) -> None:
-        taken_out, answered, call_ids = 0, 0, []
-        for number in range(CONVERSATIONS):
+        number, answered, call_ids = first_number, 0, []
+        while len(call_ids) < CONVERSATIONS:
             messages, place = conversation(number)
-            is_streamed = number % 2 == 0
+            is_streamed, number = number % 2 == 0, number + 1
             raw = await desk.ask(messages, stream=is_streamed)
             text = await text_of(raw, is_streamed=is_streamed)
             first, second = desk.model.bodies
             desk.model.bodies.clear()
-            taken_out += place not in words_of(first)
-            answered += place in text
             assert second["messages"][: len(first["messages"])] == first["messages"]
-            call_ids.append(raw.headers["x-request-id"])
+            if place not in words_of(first):
+                answered += place in text
+                call_ids.append(raw.headers["x-request-id"])
         receipts = [(await desk.receipts(call_id))[0] for call_id in call_ids]
 
-        assert (taken_out, answered) == (CONVERSATIONS, CONVERSATIONS)
+        assert answered == CONVERSATIONS
+        assert number < first_number + 2 * CONVERSATIONS
         assert {receipt.recalls for receipt in receipts} == {1}
         assert all(0 < receipt.recalled_tokens <= 8_000 for receipt in receipts)
 

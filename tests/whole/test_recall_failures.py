@@ -101,7 +101,7 @@ def test_no_team_recalls_what_another_ones_conversation_holds(tmp_path: Path) ->
         last = body["messages"][-1]
         if last["role"] == "tool":
             return ModelTurn(text=last["content"])
-        return ModelTurn(calls=[(TOOL_NAME, {"query": "copper lantern"})])
+        return ModelTurn(calls=[(TOOL_NAME, {"query": "red lantern"})])
 
     async def work(desk: Desk) -> None:
         (theirs, place), (own, _) = conversation(0), conversation(2)
