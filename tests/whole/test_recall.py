@@ -27,7 +27,8 @@ def test_each_of_500_questions_about_something_taken_out_is_answered_by_one_reca
     tmp_path: Path, first_number: int
 ) -> None:
     async def work(desk: Desk) -> None:
-        number, answered, call_ids = first_number, 0, []
+        number, answered = first_number, 0
+        call_ids: list[str] = []
         while len(call_ids) < CONVERSATIONS:
             messages, place = conversation(number)
             is_streamed, number = number % 2 == 0, number + 1

@@ -36,6 +36,29 @@ def why(request=None, shorter=None, **fields):
     return result.why
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "takes_recall", "is_given"),
+    [
+        ("chat/completions", True, True),
+        ("chat/completions", False, False),
+        ("messages", True, False),
+    ],
+)
+def test_the_recall_tool_is_given_to_chat_calls_whose_route_takes_it(
+    endpoint, takes_recall, is_given
+):
+    policy = CompactionPolicy(mode=CompactionMode.FACTS_RECALL, force=True, least=300, target=300)
+    messages = [chat_message("user", "Hello."), *talk(40)[1:]]
+    request = chat(*messages, endpoint=endpoint)
+    compacted = task(request, policy=policy, takes_recall=takes_recall)
+    result = compact_call(compacted, compact, CompactionMemory()).result
+
+    assert result.is_compacted
+    assert (result.removed is not None) is is_given
+    assert result.sent is not None
+    assert (b"thriftgate_recall" in result.sent.body) is is_given
+
+
 def test_messages_are_replaced_and_every_other_byte_stays():
     request = chat(body=b'{ "model":"m", "messages":%b,"seed": 7.0 }' % orjson.dumps(talk()))
     result = compact_task(request).result
