@@ -78,6 +78,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
 #: Tests whose names begin with no source's, as they test several together.
 TESTS_OF_SEVERAL_SOURCES = {
     "tests/compaction/facts/test_bindings.py",
+    "tests/compaction/test_languages.py",
     "tests/compaction/test_patterns.py",
     "tests/compaction/test_retention.py",
     "tests/dashboards/test_grafana.py",

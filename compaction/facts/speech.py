@@ -13,6 +13,7 @@ from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import LINE_END_SIGN, flatten_text
 from compaction.facts.statements import mark_facts, user_facts
 from compaction.language.sentences import sentences
+from compaction.language.speech_acts import is_acceptance, is_choice
 from compaction.reading.message import ParsedMessage, Voice
 
 #: Maximum bytes of a user's answer that says little without the question.
@@ -26,19 +27,12 @@ _MAX_REFERRING_ANSWER_CHARS: Final = 120
 _MAX_LETTER_ANSWER_CHARS: Final = 20
 #: Maximum characters read of a reply.
 _SCANNED_CHARS: Final = 20_000
-_chooses: Final = re.compile(
-    r"""\b(?:
-      (?:the|that|this|your|my)\ (?:very\ )?(?:first|second|third|fourth|fifth|last|other|former
-        | latter|next|one|ones|cheap\w{0,4}|early|earli\w{1,3}|lat\w{1,3}|fast\w{0,3}|direct)
-    | option | both | either | neither | (?:first|second|third|last|other|former|latter)\ one
-    | take\ (?:it|that) | number\ (?:one|two|three|\d)
-    )\b""",
-    re.VERBOSE,
-).search
 _letter: Final = re.compile(r"(?:\w+ ){0,2}\(?(?:[a-f]|\d)[).!]*(?: please[.!?]?)?").fullmatch
 #: Factor for the worth of a question whose answer is understood without it.
 _QUESTION_FACTOR: Final = 0.4
 _USER_QUESTION_FACTOR: Final = 0.5
+#: Factor for the worth of a reply to which the user agreed, or from which the user chose.
+_ACCEPTED_FACTOR: Final = 2.0
 #: A figure, or a word within that begins with a capital.
 _holds_value: Final = re.compile(r"\d|\w\W+[^\W\d_a-z](?<![a-z])\w").search
 #: Question marks of all scripts.
@@ -75,7 +69,7 @@ def reference_strength(answer: str) -> ReferenceStrength:
     if len(answer) > _MAX_REFERRING_ANSWER_CHARS:
         return ReferenceStrength.NOT
     small = answer.strip().lower()
-    if _chooses(small) or (len(small) <= _MAX_LETTER_ANSWER_CHARS and _letter(small)):
+    if is_choice(small) or (len(small) <= _MAX_LETTER_ANSWER_CHARS and _letter(small)):
         return ReferenceStrength.CHOOSES
     size = len(small.encode(errors="replace"))
     says_more = size > _SHORT_ANSWER_BYTES or any(map(str.isdigit, small))
@@ -119,10 +113,19 @@ class Speech:
                     yield Candidate(((*beside, *standing, users[index]),), pin=CandidatePin.ALWAYS)
         for fact in warnings:
             yield Candidate(((fact,),), pin=CandidatePin.ALWAYS, is_mark=True)
-        for facts in self._replies.values():
+        for index, facts in self._replies.items():
+            factor = _ACCEPTED_FACTOR if self._is_accepted(index) else 1.0
             for fact in facts:
                 if id(fact) not in taken:
-                    yield _reply_candidate(fact, pins_replies=pins_replies)
+                    yield _reply_candidate(fact, factor, pins_replies=pins_replies)
+
+    def _is_accepted(self, index: int) -> bool:
+        """True if the user agrees to a reply, or chooses from it, and no call can record that."""
+        messages = self._part.region.messages
+        answer = messages[index + 1] if index + 1 < len(messages) else None
+        if answer is None or answer.voice is not Voice.USER or self._part.exchanges:
+            return False
+        return is_acceptance(answer.text) or is_choice(answer.text)
 
     def _warnings(self, marks: Mapping[int, Sequence[Fact]]) -> Iterator[Fact]:
         """The sentences of replies that warn about a text."""
@@ -205,11 +208,12 @@ class Speech:
         return facts if is_asked and size <= _SHORT_REPLY_BYTES else ()
 
 
-def _reply_candidate(fact: Fact, *, pins_replies: bool) -> Candidate:
+def _reply_candidate(fact: Fact, factor: float, *, pins_replies: bool) -> Candidate:
     """A sentence of the assistant's by itself."""
     if _asks(fact) and not _holds_value(fact.text):
         return Candidate(((fact,),), factor=_QUESTION_FACTOR)
-    return Candidate(((fact,),), pin=CandidatePin.TELLING if pins_replies else CandidatePin.NOT)
+    pin = CandidatePin.TELLING if pins_replies else CandidatePin.NOT
+    return Candidate(((fact,),), pin=pin, factor=factor)
 
 
 def _asks(fact: Fact) -> bool:

@@ -58,6 +58,10 @@ LATIN_PHRASES: Final = (
         "|absolutely|of course|deal|alright|all right|that would be|confirmed|i agree",
         refuses="no|nope|nah|not (?:really|that|this|yet)|no,? thanks?|i'd rather not|don't"
         "|never mind|cancel that|that's (?:not|wrong)|i don't want|neither",
+        chooses="(?:the|that|this|your|my) (?:very )?(?:first|second|third|fourth|fifth|last"
+        r"|other|former|latter|next|one|ones|cheap\w*|earl\w+|lat\w+|fast\w*|direct)|option|both"
+        "|either|neither|(?:first|second|third|last|other|former|latter) one|take (?:it|that)"
+        r"|number (?:one|two|three|\d)",
     ),
     Phrases(
         code="de",
@@ -91,6 +95,9 @@ LATIN_PHRASES: Final = (
         "|das (?:passt|nehme ich)|nehme ich|abgemacht|alles klar|so machen wir",
         refuses="nein|nee?|lieber nicht|nicht (?:das|so|nötig)|auf keinen fall|danke,? nein"
         r"|keine?s?\b|das (?:passt nicht|ist falsch)",
+        chooses="(?:das|die|der|den|dem) (?:erste|zweite|dritte|vierte|letzte|andere|günstig"
+        r"|billig|früh|spät|schnell|direkt)\w*|erstere[srn]?|letztere[srn]?|beide[srn]?"
+        r"|keine[srn]? von|variante|option|nummer (?:eins|zwei|drei|\d)",
     ),
     Phrases(
         code="fr",
@@ -120,6 +127,9 @@ LATIN_PHRASES: Final = (
         "|le )?prends|super|bonne idée|avec plaisir|correct",
         refuses="non|nan|pas (?:du tout|celui|celle|vraiment|maintenant)|surtout pas|plutôt pas"
         "|non merci|je ne (?:veux|préfère) pas|ce n'est pas",
+        chooses=r"(?:le|la|les|l') ?(?:premi\w+|second\w*|deuxième|troisième|derni\w+|autre"
+        r"|moins cher\w*|plus \w+)|(?:celui|celle)(?:-ci|-là| d\w+)?|les deux|aucun\w* des|option"
+        r"|numéro (?:un|deux|trois|\d)",
     ),
     Phrases(
         code="es",
@@ -151,6 +161,8 @@ LATIN_PHRASES: Final = (
         "|está bien|muy bien|bien|por supuesto|adelante|me parece bien|hecho|genial|buena idea"
         "|lo tomo|me lo quedo|así es",
         refuses="no|nada|para nada|mejor no|ninguno|ninguna|no,? gracias|de ninguna manera",
+        chooses=r"(?:el|la|los|las) (?:primer\w*|segund\w*|tercer\w*|últim\w*|otr\w*|más \w+)"
+        r"|ambos|ambas|los dos|las dos|ninguno de|opción|número (?:uno|dos|tres|\d)",
     ),
     Phrases(
         code="pt",
@@ -179,6 +191,8 @@ LATIN_PHRASES: Final = (
         "|combinado|com certeza|pode (?:ser|fazer)|ótimo|boa ideia|de acordo|fico com|concordo"
         "|beleza",
         refuses="não|nada|de jeito nenhum|melhor não|nenhum|nenhuma|não,? obrigad[oa]",
+        chooses=r"(?:o|a|os|as) (?:primeir\w*|segund\w*|terceir\w*|últim\w*|outr\w*|mais \w+)"
+        r"|ambos|ambas|os dois|as duas|nenhum d\w+|opção|número (?:um|dois|três|\d)",
     ),
     Phrases(
         code="it",
@@ -208,6 +222,8 @@ LATIN_PHRASES: Final = (
         "|volentieri",
         refuses="no|per niente|meglio di no|nessuno|nessuna|no,? grazie|non (?:quello|quella"
         "|voglio)",
+        chooses="(?:il|la|lo|l'|i|le) ?(?:prim[oa]|second[oa]|terz[oa]|ultim[oa]|altr[oa]"
+        r"|più \w+)|entramb[ie]|tutt[ie] e due|nessun\w* d\w+|opzione|numero (?:uno|due|tre|\d)",
     ),
     Phrases(
         code="nl",
@@ -235,6 +251,8 @@ LATIN_PHRASES: Final = (
         "|natuurlijk|graag|doe maar|dat is (?:goed|prima)|in orde|top|mooi|afgesproken",
         refuses="nee|neen|liever niet|nee,? (?:dank|bedankt)|geen van|niet (?:die|dat|nodig)"
         "|zeker niet",
+        chooses=r"(?:de|het) (?:eerste|tweede|derde|laatste|andere|goedkoop\w*|vroeg\w*|laat\w*"
+        r"|snel\w*)|allebei|beide|geen van|optie|nummer (?:een|twee|drie|\d)",
     ),
     Phrases(
         code="pl",
@@ -261,6 +279,9 @@ LATIN_PHRASES: Final = (
         accepts="tak|dobrze|ok|okej|zgoda|zgadzam się|jasne|oczywiście|dokładnie|pewnie|świetnie"
         "|super|może być|biorę|pasuje|w porządku|proszę bardzo|poproszę|zgadza się",
         refuses="nie|żaden|żadna|wolę nie|raczej nie|nie,? dziękuję|absolutnie nie",
+        chooses=r"(?:pierwsz|drug|trzeci|ostatni|tańsz|najtańsz|wcześniejsz|późniejsz)\w*"
+        r"|ten (?:pierwszy|drugi|sam)|oba|obie|obydwa|żad\w+ z|opcj\w+|numer (?:jeden|dwa|trzy"
+        r"|\d)",
     ),
     Phrases(
         code="tr",
@@ -283,6 +304,8 @@ LATIN_PHRASES: Final = (
         accepts="evet|tamam|olur|peki|tabii|elbette|kesinlikle|aynen|doğru|harika|mükemmel|güzel"
         "|iyi|anlaştık|uygun|ok|alıyorum|kabul",
         refuses="hayır|yok|istemiyorum|olmaz|gerek yok|istemem|hiçbiri|kalsın",
+        chooses=r"(?:ilk|birinci|ikinci|üçüncü|son|diğer|öteki|ucuz|erken|geç)\w*|her ikisi\w*"
+        r"|hiçbiri\w*|seçenek\w*|numara",
     ),
     Phrases(
         code="vi",
@@ -302,6 +325,9 @@ LATIN_PHRASES: Final = (
         accepts="vâng|dạ|có|được|đồng ý|ok|oke|ừ|đúng(?: rồi| vậy)?|tốt|tuyệt|chính xác|nhất trí"
         "|lấy cái",
         refuses="không|thôi|đừng|chưa|không cần|không phải",
+        chooses="(?:cái|chỗ|quán|phòng|chuyến|lựa chọn|phương án|số)? ?(?:đầu tiên|thứ nhất"
+        "|thứ hai|thứ ba|cuối|kia|rẻ hơn|sớm hơn|muộn hơn)|cả hai|không cái nào|số (?:một|hai|ba"
+        r"|\d)",
     ),
     Phrases(
         code="id",
@@ -322,5 +348,7 @@ LATIN_PHRASES: Final = (
         accepts="ya|iya|baik|oke?|okay|setuju|boleh|tentu|betul|benar|tepat|silakan|cocok|bagus"
         "|mantap|deal|siap",
         refuses="tidak|nggak|enggak|gak|jangan|tidak usah|bukan|tidak perlu|batal",
+        chooses=r"yang (?:pertama|kedua|ketiga|terakhir|lain|satunya|murah|lebih \w+)|keduanya"
+        r"|dua-duanya|opsi|pilihan|nomor (?:satu|dua|tiga|\d)",
     ),
 )

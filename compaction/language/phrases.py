@@ -21,6 +21,7 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
         failed: A failure.
         accepts: Begin an answer that agrees.
         refuses: Begin an answer that disagrees.
+        chooses: Choose one of several by its place or kind.
         is_spaced: False for scripts whose words have no spaces or marks around them.
     """
 
@@ -33,4 +34,5 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     failed: str
     accepts: str
     refuses: str
+    chooses: str
     is_spaced: bool = True

@@ -91,6 +91,7 @@ class _Patterns(msgspec.Struct, frozen=True):
     failed: _Search
     accepts: _Search
     refuses: _Search
+    chooses: _Search
 
 
 def is_wish(sentence: str) -> bool:
@@ -134,6 +135,12 @@ def is_refusal(text: str) -> bool:
     """True if an answer begins by disagreeing."""
     small, rows = _answer(text)
     return any(_patterns(row).refuses(small) for row in rows)
+
+
+def is_choice(text: str) -> bool:
+    """True if an answer names one of several by its place or kind: "the second one"."""
+    small, rows = _answer(text)
+    return any(_patterns(row).chooses(small) for row in rows)
 
 
 def tells_success(text: str) -> bool:
@@ -195,4 +202,5 @@ def _patterns(row: Phrases) -> _Patterns:
         failed=search(row.failed),
         accepts=match(row.accepts),
         refuses=match(row.refuses),
+        chooses=search(row.chooses),
     )

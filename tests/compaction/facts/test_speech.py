@@ -149,3 +149,21 @@ def test_no_text_takes_long(piece):
     candidates(assistant(piece * 20_000), user("B"))
 
     assert time.process_time() - before < 1
+
+
+@pytest.mark.parametrize(
+    "answer", ["Oui, parfait, on fait comme ça alors.", "はい、それで結構です。家族も喜びます。"]
+)
+def test_a_proposal_that_the_user_accepted_is_worth_more(answer):
+    proposal = assistant("The Quayside Rest is at Tanner's Row 3, by the harbour. It is quiet.")
+    later = assistant("Fine.")
+
+    worth = {
+        one.fact.text: one.factor
+        for one in candidates(user("A hotel?"), proposal, user(answer), later)
+    }
+    called = candidates(user("Go"), call_and_result("f", "1"), proposal, user("Yes, all of that!"))
+
+    assert worth["The Quayside Rest is at Tanner's Row 3, by the harbour."] == 2.0
+    assert worth["Fine."] == 1.0
+    assert {one.factor for one in called} == {1.0}

@@ -5,6 +5,7 @@ from compaction.language.latin_phrases import LATIN_PHRASES
 from compaction.language.other_phrases import OTHER_PHRASES
 from compaction.language.speech_acts import (
     is_acceptance,
+    is_choice,
     is_refusal,
     is_wish,
     languages_of,
@@ -272,3 +273,34 @@ def test_a_standing_wish_is_a_rule(sentence):
 )
 def test_other_sentences_are_no_rules(sentence):
     assert not is_wish(sentence)
+
+
+CHOICES = {
+    "en": ("The second one, please.", "We live in Leeds."),
+    "de": ("Dann lieber das zweite.", "Wir wohnen in Köln."),
+    "fr": ("Plutôt la deuxième.", "Nous habitons à Lyon."),
+    "es": ("La segunda, por favor.", "Vivimos en Madrid."),
+    "pt": ("O segundo, por favor.", "Moramos no Porto."),
+    "it": ("Il secondo, grazie.", "Abitiamo a Roma."),
+    "nl": ("Liever de tweede.", "Wij wonen in Utrecht."),
+    "pl": ("Wolę ten drugi.", "Mieszkamy w Krakowie."),
+    "tr": ("İkincisi olsun.", "İzmir'de oturuyoruz."),
+    "vi": ("Cái thứ hai nhé.", "Chúng tôi sống ở Hà Nội."),
+    "id": ("Yang kedua saja.", "Kami tinggal di Bandung."),
+    "ru": ("Лучше второй вариант.", "Мы живём в Москве."),
+    "uk": ("Краще другий.", "Ми живемо у Києві."),
+    "zh": ("第二家吧。", "我们住在上海。"),
+    "ja": ("二つ目のでお願いします。", "大阪に住んでいます。"),
+    "ko": ("두 번째로 할게요.", "우리는 부산에 살아요."),
+    "ar": ("الثاني من فضلك.", "نسكن في الرياض."),
+    "hi": ("दूसरा वाला ठीक है।", "हम दिल्ली में रहते हैं।"),
+    "th": ("เอาร้านที่สองค่ะ", "เราอยู่กรุงเทพ"),
+}
+
+
+@pytest.mark.parametrize("code", SPOKEN)
+def test_a_choice_of_one_of_several_is_told_from_other_answers(code):
+    choice, other = CHOICES[code]
+
+    assert is_choice(choice)
+    assert not is_choice(other)
