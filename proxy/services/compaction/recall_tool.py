@@ -21,13 +21,18 @@ _WITHOUT_TOOLS: Final = ("tool_choice", "prediction", "modalities", "audio", "we
 _NEVER: Final = ("functions", "function_call", "prediction", "audio")
 _NULL: Final = b"null"
 _ONE: Final = b"1"
+_FUNCTION: Final = "function"
+_TEXT: Final = "text"
+#: Most tools of a call. Source: OpenAI API reference, create a chat completion (2026-11).
+_MAX_TOOLS: Final = 128
 
 
-class _ResponseFormat(msgspec.Struct):
-    type: str = "text"
+class _Typed(msgspec.Struct):
+    type: str = ""
 
 
-_format: Final = msgspec.json.Decoder(_ResponseFormat | None).decode
+_typed: Final = msgspec.json.Decoder(_Typed).decode
+_typed_or_null: Final = msgspec.json.Decoder(_Typed | None).decode
 
 
 def route_takes_recall(body: bytes, route: Route) -> bool:
@@ -50,10 +55,12 @@ def takes_recall(prompt: Prompt) -> bool:
     if any(TOOL_NAME.encode() in tool for tool in prompt.tools):
         return False
     try:
-        answer_form = _format(fields.get("response_format", _NULL))
+        kinds = {_typed(tool).type for tool in prompt.tools}
+        answer_form = _typed_or_null(fields.get("response_format", _NULL))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return answer_form is None or answer_form.type == "text"
+    has_room = len(prompt.tools) < _MAX_TOOLS and kinds <= {_FUNCTION}
+    return has_room and (answer_form is None or answer_form.type == _TEXT)
 
 
 def with_recall_tool(prompt: Prompt) -> Prompt:

@@ -40,6 +40,9 @@ def prompt(**fields: Any) -> Prompt:
         ({"prediction": {"type": "content", "content": "x"}}, False),
         ({"modalities": ["text", "audio"]}, False),
         ({"tools": [OWN]}, False),
+        ({"tools": [FIND, {"type": "web_search"}]}, False),
+        ({"tools": [FIND] * 127}, True),
+        ({"tools": [FIND] * 128}, False),
     ],
 )
 def test_the_tool_is_added_where_the_answer_has_no_form_of_its_own(fields, is_taken):
