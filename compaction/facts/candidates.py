@@ -18,6 +18,7 @@ from compaction.facts.call_records import (
     say_nothing,
 )
 from compaction.facts.fact import Fact, FactKind
+from compaction.facts.files import is_file_work
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import flatten_text
 from compaction.results.pruning import SPOKEN, VALUES
@@ -29,6 +30,8 @@ _MAX_SLICE_CHARS: Final = 40_000
 #: Maximum characters of an argument of a call whose result stands whole.
 _MAX_SLICE_ARGUMENT_CHARS: Final = 40_000
 
+#: Factor of the worth of files' lines: an edit has to match them to the letter.
+_SLICE_FACTOR: Final = 3.0
 #: Kinds of facts that mark sentences within a user's message.
 MARK_KINDS: Final = frozenset({FactKind.GOAL, FactKind.RULE})
 
@@ -110,12 +113,14 @@ def command_candidates(
         variants = list(forms)
         exchange = results[forms[0].messages] if forms[0].kind is FactKind.COMMAND else None
         size = len(exchange.result) + len(exchange.called.arguments) if exchange else max_chars + 1
-        if exchange and size <= max_chars and size <= _MAX_SLICE_CHARS:
+        is_offered = exchange is not None and not is_file_work(exchange)
+        if exchange and is_offered and size <= min(max_chars, _MAX_SLICE_CHARS):
             max_chars -= size
             line = call_line(exchange.called, _MAX_SLICE_ARGUMENT_CHARS)
             text = f"{line}{ARROW}{flatten_text(exchange.result)}"
             variants.insert(0, msgspec.structs.replace(forms[0], text=text))
-        yield Candidate(tuple([(fact,) for fact in dict.fromkeys(variants)]))
+        factor = _SLICE_FACTOR if forms[0].kind is FactKind.SLICE else 1.0
+        yield Candidate(tuple([(fact,) for fact in dict.fromkeys(variants)]), factor=factor)
 
 
 def _short_action(fact: Fact) -> Iterator[Fact]:

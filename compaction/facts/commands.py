@@ -7,8 +7,9 @@ from math import log2
 from typing import Final
 
 from compaction.facts.call_lines import CallFormatter
-from compaction.facts.call_outcomes import CallOutcome, action_outcome
+from compaction.facts.call_outcomes import OK, CallOutcome, action_outcome
 from compaction.facts.fact import Fact, FactKind
+from compaction.facts.files import call_without_texts, is_made_edit
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import text_head
 from compaction.language.sentences import sentences
@@ -299,11 +300,14 @@ def command_facts(part: RegionContents) -> Iterator[tuple[Fact, Fact]]:
         for index, exchange in enumerate(part.exchanges)
         if latest[index] == index
     }
+    edits = {index for index in ended if is_made_edit(part.exchanges[index], ended[index])}
     outcome_lines = {
-        index: _command_with_outcome(part.exchanges[index], text)
+        index: OK if index in edits else _command_with_outcome(part.exchanges[index], text)
         for index, text in _outcome_texts(part, ended).items()
     }
-    called = {index: say(part.exchanges[index].called) for index in ended if keys[index]}
+    calls = {index: part.exchanges[index].called for index in ended if keys[index]}
+    short_calls = {index: call_without_texts(calls[index]) for index in edits & calls.keys()}
+    called = {index: say(one) for index, one in (calls | short_calls).items()}
     purposes = call_purposes(part, called, region_tokens(part))
     lines = {
         index: (

@@ -18,6 +18,7 @@ class FactKind(StrEnum):
     ACTION = "action"  #: A call that changed something, with its outcome: not to be repeated.
     RECORD = "record"  #: What a tool gave back, its values still beside each other.
     FILE = "file"  #: A path, and what was done to it.
+    SLICE = "slice"  #: Lines of a file as they were seen last, with later edits made.
     COMMAND = "command"  #: A command and how it ended.
     ERROR = "error"  #: What went wrong, and what fixed it where that is known.
     GONE = "gone"  #: Actions and results that do not stand here any more, by their tools.

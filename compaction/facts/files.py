@@ -1,7 +1,10 @@
-"""Facts about files: each path, what was done to it in order, and so its last state."""
+"""Facts about files: what was done to each in order, and the lines of it that are known."""
 
 from collections.abc import Iterator
 from typing import Final
+
+import msgspec
+import orjson
 
 from compaction.agents.file_operations import (
     ALL_FILES,
@@ -11,13 +14,18 @@ from compaction.agents.file_operations import (
     file_operations,
     says_not_edited,
 )
+from compaction.agents.file_slices import file_slices
 from compaction.facts.call_outcomes import CallOutcome
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
+from compaction.facts.rendering import flatten_text
+from compaction.reading.message import CalledTool, parse_arguments
 
 #: Maximum steps of a file's trail: the first, and the latest.
 _MAX_STEPS: Final = 8
 _CUT: Final = "…"
+#: Maximum characters of an argument of an edit that was made.
+_MAX_EDIT_CHARS: Final = 80
 #: Effects that a call may fail to have.
 _JUDGED: Final = CHANGES | {FileEffect.VIEWED}
 
@@ -68,6 +76,22 @@ def file_facts(part: RegionContents) -> Iterator[Fact]:
         )
 
 
+def slice_facts(part: RegionContents) -> Iterator[Fact]:
+    """The lines of files as they were seen last, with later edits made; the newest slice first."""
+    for one in file_slices(part.exchanges):
+        lines = flatten_text(one.excerpt())
+        if lines:
+            place = f" from line {one.start}" if one.start > 1 else ""
+            note = ", before later edits" if one.is_stale else ""
+            yield Fact(
+                kind=FactKind.SLICE,
+                text=f"{one.path}{place}{note}: {lines}",
+                turns=(one.turn,),
+                messages=(one.message,),
+                key=f"{one.path}:{one.start}",
+            )
+
+
 def _step(exchange: ToolExchange, operation: FileOperation) -> str:
     """An operation with its outcome: a change that failed is none, and one may be unknown."""
     effect = operation.effect
@@ -85,3 +109,32 @@ def _step(exchange: ToolExchange, operation: FileOperation) -> str:
         return f"not {effect} (error)"
     is_answered = exchange.result or (operation.by_shell and len(exchange.messages) > 1)
     return effect.value if is_answered or not is_edit else f"{effect} (unknown)"
+
+
+def is_file_work(exchange: ToolExchange) -> bool:
+    """True if a call viewed or changed files, whose lines stand by themselves."""
+    operations = file_operations(exchange.called, exchange.result)
+    return bool(operations) and all(one.effect in _JUDGED for one in operations)
+
+
+def is_made_edit(exchange: ToolExchange, ended: CallOutcome) -> bool:
+    """True if an editor's call changed files: its texts stand in them, or were changed again."""
+    operations = file_operations(exchange.called, exchange.result)
+    return (
+        bool(operations and exchange.result)
+        and all(one.effect in CHANGES and not one.by_shell for one in operations)
+        and not (ended.is_wrong or says_not_edited(exchange.result))
+    )
+
+
+def call_without_texts(called: CalledTool) -> CalledTool:
+    """A call without arguments of several lines, and without long ones."""
+    read = parse_arguments(called)
+    if not isinstance(read, dict):
+        return called
+    fields = {
+        key: value
+        for key, value in read.items()
+        if len(text := str(value)) <= _MAX_EDIT_CHARS and "\n" not in text
+    }
+    return msgspec.structs.replace(called, arguments=orjson.dumps(fields).decode())

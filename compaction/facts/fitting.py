@@ -17,6 +17,8 @@ from compaction.word_worth import Coverage, RegionWords, text_size, words_of
 
 #: Tokens of a fact's label and line end, and of a sentence that may join a line.
 _FRAME_TOKENS, _SENTENCE_FRAME_TOKENS = 4.0, 1.0
+#: Maximum share of the room for lines of files, which edits have to match to the letter.
+_SLICES_SHARE: Final = 0.4
 #: Maximum share of the room for failures and unknown outcomes.
 _FAILURES_SHARE: Final = 0.5
 
@@ -169,6 +171,7 @@ class Fitting:
         offers = self._offers
         if not filling.take_failures(offers):
             offers = [offer for offer in offers if offer.candidate.fact.kind is not FactKind.ACTION]
+        filling.take_slices(offers)
         filling.take_worthiest(offers)
         facts = [
             fact
@@ -208,6 +211,14 @@ class _Filling:
                 return False
             self.take(offer, len(offer.prices) - 1)
         return True
+
+    def take_slices(self, offers: Iterable[_Offer]) -> None:
+        """Takes lines of files, those that come first, up to a share of the room."""
+        room = self._room * _SLICES_SHARE
+        for offer in offers:
+            if offer.candidate.fact.kind is FactKind.SLICE and offer.prices[0] <= room:
+                room -= offer.prices[0]
+                self.take(offer, 0)
 
     def take_worthiest(self, offers: Iterable[_Offer]) -> None:
         """Takes the steps that are worth most per token as long as there is room."""

@@ -103,6 +103,7 @@ _LABELS: Final[Mapping[FactKind, str]] = {
     FactKind.ACTION: "did",
     FactKind.RECORD: "tool",
     FactKind.FILE: "file",
+    FactKind.SLICE: "lines",
     FactKind.COMMAND: "ran",
     FactKind.ERROR: "error",
     FactKind.GONE: "gone",

@@ -22,7 +22,7 @@ from compaction.facts.candidates import (
 )
 from compaction.facts.commands import command_facts
 from compaction.facts.fact import Fact, FactKind, Region, Segment
-from compaction.facts.files import file_facts
+from compaction.facts.files import file_facts, slice_facts
 from compaction.facts.fitting import Fitting, message_factors, region_words
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import factor_shared_columns, render_segment
@@ -203,7 +203,8 @@ class SegmentFitter:
     @cached_property
     def _command_facts(self) -> Sequence[tuple[Fact, ...]]:
         """The facts about commands, errors and files, each in all its forms."""
-        others = (*error_facts(self._read), *file_facts(self._read))
+        slices = reversed([*slice_facts(self._read)])
+        others = (*error_facts(self._read), *file_facts(self._read), *slices)
         return [*command_facts(self._read), *((fact,) for fact in others)]
 
     def _record_candidates(self, *, is_bounded: bool) -> Iterator[Candidate]:

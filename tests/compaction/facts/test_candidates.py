@@ -11,7 +11,7 @@ from compaction.facts.candidates import (
 )
 from compaction.facts.commands import command_facts
 from compaction.facts.fact import FactKind
-from compaction.facts.files import file_facts
+from compaction.facts.files import file_facts, slice_facts
 from compaction.results.result_lines import result_line
 from tests.compaction.facts.regions import Said, call_and_result, read_contents, texts, user
 
@@ -60,24 +60,35 @@ SHELL: list[Said] = [
 
 
 def commands(part, max_chars):
-    facts = [*command_facts(part), *((fact,) for fact in file_facts(part))]
-    return command_candidates(part, facts, max_chars)
+    others = (*file_facts(part), *slice_facts(part))
+    facts = [*command_facts(part), *((fact,) for fact in others)]
+    return [*command_candidates(part, facts, max_chars)]
 
 
-def test_the_newest_results_of_a_shell_may_stand_whole_as_far_as_there_is_room():
+def test_results_of_a_shell_may_stand_whole_as_far_as_there_is_room():
     part = read_contents(*SHELL)
     whole = {
         max_chars: [
             one.variants[0][0].text
             for one in commands(part, max_chars)
-            if "¶" in one.variants[0][0].text
+            if one.fact.kind is FactKind.COMMAND and "¶" in one.variants[0][0].text
         ]
-        for max_chars in (0, 900, 9_000)
+        for max_chars in (0, 9_000)
     }
 
-    assert [len(lines) for lines in whole.values()] == [0, 1, 2]
-    assert whole[900][0].startswith("bash(command=cat src/app.py) → ")
-    assert " ¶     y = 2 ¶" in whole[900][0]
+    assert [len(lines) for lines in whole.values()] == [0, 1]
+    assert whole[9_000][0].startswith("bash(command=ls -R src/) → src/app.py ¶ src/lib.py")
+
+
+def test_a_viewed_file_is_offered_as_its_lines_and_not_once_more_with_its_command():
+    lines = [
+        texts(one.variants[0])[0]
+        for one in commands(read_contents(*SHELL), 9_000)
+        if "    y = 2" in texts(one.variants[0])[0]
+    ]
+
+    assert len(lines) == 1
+    assert lines[0].startswith("src/app.py:     x = 1 ¶     y = 2")
 
 
 def test_a_command_is_offered_with_the_names_that_it_showed_and_bare():
@@ -87,6 +98,7 @@ def test_a_command_is_offered_with_the_names_that_it_showed_and_bare():
     assert {one.fact.kind for one in commands(read_contents(*SHELL), 0)} == {
         FactKind.COMMAND,
         FactKind.FILE,
+        FactKind.SLICE,
     }
 
 

@@ -182,3 +182,17 @@ def test_frames_of_a_harness_around_an_answer_are_left_out():
     assert texts(named_facts(read_contents(call_and_result("bash", framed, command="x")))) == [
         "bash(command=x) → exit 2: no"
     ]
+
+
+def test_an_edit_that_was_made_is_said_without_its_long_texts():
+    old = "def f():\n\treturn 1"
+    done = {"file_path": "a.py", "old_string": old, "new_string": "return 2"}
+    part = read_contents(
+        call_and_result("Edit", "The file a.py has been updated. 9 lines.", "a", **done),
+        call_and_result("Edit", "String to replace not found in file.", "b", **done, n=1),
+    )
+
+    made, failed = texts([forms[0] for forms in command_facts(part)])
+
+    assert made == "Edit(file_path=a.py, new_string=return 2) → ok"
+    assert "def f()" in failed

@@ -1,6 +1,6 @@
 import time
 
-from compaction.facts.files import file_facts
+from compaction.facts.files import file_facts, slice_facts
 from tests.compaction.facts.regions import (
     call_and_result,
     raw_call_and_result,
@@ -152,4 +152,14 @@ def test_a_long_trail_keeps_its_beginning_and_its_end():
 
     assert texts(file_facts(read_contents(*calls))) == [
         "a.c viewed, …, viewed, deleted, viewed, deleted, viewed, deleted"
+    ]
+
+
+def test_known_lines_of_a_file_are_a_fact_with_their_place():
+    view = call_and_result("Read", "  40→x = 1\n  41→\ty = 2", "a", file_path="a.py")
+    sed = call_and_result("bash", "", "b", command="sed -i s/x/y/ a.py")
+
+    assert texts(slice_facts(read_contents(view))) == ["a.py from line 40: x = 1 ¶ \ty = 2"]
+    assert texts(slice_facts(read_contents(view, sed))) == [
+        "a.py from line 40, before later edits: x = 1 ¶ \ty = 2"
     ]

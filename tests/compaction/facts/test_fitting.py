@@ -100,3 +100,13 @@ def test_where_results_can_be_read_again_only_the_newest_and_the_task_are_worth_
     assert factors[0] > 6
     assert factors[80] > 6
     assert factors[2] < 2
+
+
+def test_lines_of_files_come_before_other_facts_up_to_their_share():
+    newest = Candidate(((fact(FactKind.SLICE, "a.py: " + "x = 1 " * 20, 3),),))
+    older = Candidate(((fact(FactKind.SLICE, "b.py: " + "y = 2 " * 20, 1),),))
+
+    lines, gone = fill_room(60, newest, older, TELLS)
+
+    assert lines[0].startswith("a.py: ")
+    assert [line[:4] for line in gone] == ["b.py"]
