@@ -57,8 +57,7 @@ _REASON_TEXTS: Final[Mapping[str, str]] = {
     "below_least": "too short to be worth it",
     "floor": "too long by what cannot be compacted",
     "signed": "thinking is signed together with what stood before it",
-    "thinks": "the model always thinks",
-    "other_wire": "calls of Anthropic's API are not compacted",
+    "thinks": "too few answers to see that no thinking is sent back",
 }
 _SHOWN_REASONS: Final = 3
 #: Multiple of the tokens that are counted; vocabularies differ by less.

@@ -164,7 +164,7 @@ def test_remarks_name_what_was_left_out_and_what_waits():
         "4 calls named no model: replayed as gpt-5.6-terra unless --model names another.",
         "No layout for feature chat (300 calls): too little to learn from.",
         "Compacted: 5 of 300 calls, with 1 reset; in 0 others only tool results were shortened.",
-        "Not compacted, 295 calls: the model always thinks (295).",
+        "Not compacted, 295 calls: too few answers to see that no thinking is sent back (295).",
         "2 calls had no readable answer: taken to be as long as the feature's others.",
         "2 answers could not be read, first a:9: odd.",
         "7 calls left out, first a:3: no such model.",
