@@ -142,7 +142,8 @@ def _fact_lines(facts: Sequence[Fact]) -> Iterator[str]:
     for fact in facts:
         if fact.kind in _MARKS and fact.text in own.get(fact.messages, ""):
             continue
-        kinds = tuple(marks.get(fact.messages, ())) if _is_own(fact) else ()
+        within = [mark for mark in marks.get(fact.messages, ()) if mark.text in fact.text]
+        kinds = tuple(dict.fromkeys(mark.kind for mark in within)) if _is_own(fact) else ()
         label = ", ".join([_LABELS[kind] for kind in kinds or (fact.kind,)])
         label += _QUOTING if fact.quotes else ""
         instead = f" (in place of turn {fact.replaces})" if fact.replaces else ""
@@ -154,12 +155,12 @@ def _is_own(fact: Fact) -> bool:
     return fact.kind is FactKind.USER and not fact.quotes
 
 
-def _message_marks(facts: Sequence[Fact]) -> Mapping[tuple[int, ...], dict[FactKind, None]]:
-    """The marks of messages: the goal, a rule."""
-    marks: dict[tuple[int, ...], dict[FactKind, None]] = {}
+def _message_marks(facts: Sequence[Fact]) -> Mapping[tuple[int, ...], Sequence[Fact]]:
+    """The marks of messages: the goal, rules."""
+    marks: dict[tuple[int, ...], list[Fact]] = {}
     for fact in facts:
         if fact.kind in _MARKS:
-            marks.setdefault(fact.messages, {})[fact.kind] = None
+            marks.setdefault(fact.messages, []).append(fact)
     return marks
 
 

@@ -104,9 +104,8 @@ class SegmentFitter:
             return self._simple_segment(segment, room) or segment if gone else segment
         segment, _ = self._fit(self._pinned_fitter, room, CandidatePin.TELLING)
         if self._before > _LITTLE_TOKENS and segment.tokens > _MAX_SHARE * self._before:
-            segment, _ = self._fit(
-                self._pinned_fitter, int(_MAX_SHARE * self._before), CandidatePin.ALWAYS
-            )
+            room = int(_MAX_SHARE * self._before)
+            segment, _ = self._fit(self._pinned_fitter, room, CandidatePin.ALWAYS)
         return segment
 
     @property
@@ -187,7 +186,7 @@ class SegmentFitter:
     def _target_fitter(self, max_tokens: int) -> Fitting:
         """The fitting where all but rules must find room."""
         if max_tokens not in self._fitters:
-            speech = self._speech.candidates(is_bounded=True)
+            speech = self._speech.candidates(is_bounded=True, pins_replies=not self._is_rereadable)
             others = (
                 self._commands(max_tokens)
                 if self._is_rereadable

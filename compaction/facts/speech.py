@@ -32,7 +32,7 @@ _letter: Final = re.compile(r"(?:\w+ ){0,2}\(?(?:[a-f]|\d)[).!]*(?: please[.!?]?
 _QUESTION_FACTOR: Final = 0.4
 _USER_QUESTION_FACTOR: Final = 0.5
 #: Factor for the worth of a reply to which the user agreed, or from which the user chose.
-_ACCEPTED_FACTOR: Final = 2.0
+_ACCEPTED_FACTOR: Final = 1.6
 #: A figure, or a word within that begins with a capital.
 _holds_value: Final = re.compile(r"\d|\w\W+[^\W\d_a-z](?<![a-z])\w").search
 #: Question marks of all scripts.
@@ -174,10 +174,11 @@ class Speech:
             first = tuple(beside) if not place else ()
             said = msgspec.structs.replace(fact, text=piece)
             is_empty = piece.endswith(_ASKING) and not _holds_value(piece)
+            answers = _ACCEPTED_FACTOR if first and not self._part.exchanges else 1.0
             yield Candidate(
                 ((*first, *held, said), *([rules] if rules else [])),
                 is_mark=bool(rules),
-                factor=_USER_QUESTION_FACTOR if is_empty and not first else 1.0,
+                factor=_USER_QUESTION_FACTOR if is_empty and not first else answers,
             )
         if left:
             yield Candidate((tuple(left),), is_mark=True)
@@ -210,8 +211,8 @@ class Speech:
 
 def _reply_candidate(fact: Fact, factor: float, *, pins_replies: bool) -> Candidate:
     """A sentence of the assistant's by itself."""
-    if _asks(fact) and not _holds_value(fact.text):
-        return Candidate(((fact,),), factor=_QUESTION_FACTOR)
+    if _asks(fact) and fact.text.isascii() and not _holds_value(fact.text):
+        return Candidate(((fact,),), factor=_QUESTION_FACTOR * factor)
     pin = CandidatePin.TELLING if pins_replies else CandidatePin.NOT
     return Candidate(((fact,),), pin=pin, factor=factor)
 

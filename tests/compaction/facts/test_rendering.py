@@ -154,6 +154,17 @@ def facts(*texts):
     return [Fact(kind=FactKind.RECORD, text=text, turns=(1,)) for text in texts]
 
 
+def test_a_users_line_is_called_a_rule_only_for_a_rule_within_it():
+    text = render_segment(
+        [
+            fact(FactKind.RULE, "Never pay", 1, messages=(0,)),
+            fact(FactKind.USER, "Great.", 1, messages=(0,)),
+        ]
+    )
+
+    assert text.split("\n")[1:] == ["rule: Never pay", "user: Great."]
+
+
 def test_columns_that_come_again_are_said_once():
     column_facts = facts(
         f"a columns:[{LONG}] 1", f"b columns:[{LONG}] 2", f"columns:[other {LONG}] 3"

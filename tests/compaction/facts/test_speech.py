@@ -164,6 +164,6 @@ def test_a_proposal_that_the_user_accepted_is_worth_more(answer):
     }
     called = candidates(user("Go"), call_and_result("f", "1"), proposal, user("Yes, all of that!"))
 
-    assert worth["The Quayside Rest is at Tanner's Row 3, by the harbour."] == 2.0
+    assert worth["The Quayside Rest is at Tanner's Row 3, by the harbour."] == 1.6
     assert worth["Fine."] == 1.0
     assert {one.factor for one in called} == {1.0}
