@@ -62,8 +62,10 @@ class FileSlice(msgspec.Struct, kw_only=True, gc=False):
 
     def excerpt(self) -> str:
         """All of it where it is short, else the lines around its last spots; "" for none."""
-        if len(self.text) <= MAX_WHOLE_CHARS:
-            return self.text
+        return self.text if len(self.text) <= MAX_WHOLE_CHARS else self.lines_around_spots()
+
+    def lines_around_spots(self) -> str:
+        """The lines around its last spots; "" for none."""
         lines = self.text.split("\n")
         shown: set[int] = set()
         room = MAX_EXCERPT_CHARS

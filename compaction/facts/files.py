@@ -76,20 +76,25 @@ def file_facts(part: RegionContents) -> Iterator[Fact]:
         )
 
 
-def slice_facts(part: RegionContents) -> Iterator[Fact]:
-    """The lines of files as they were seen last, with later edits made; the newest slice first."""
+def slice_facts(part: RegionContents) -> Iterator[tuple[Fact, ...]]:
+    """The lines of files as they were seen last, with later edits made; the newest slice first.
+
+    Each in all its forms: as much as may stand, and where that is more, those around its spots.
+    """
     for one in file_slices(part.exchanges):
-        lines = flatten_text(one.excerpt())
-        if lines:
+        forms = [flatten_text(text) for text in (one.excerpt(), one.lines_around_spots())]
+        if forms[0]:
             place = f" from line {one.start}" if one.start > 1 else ""
             note = ", before later edits" if one.is_stale else ""
-            yield Fact(
+            whole = Fact(
                 kind=FactKind.SLICE,
-                text=f"{one.path}{place}{note}: {lines}",
+                text=f"{one.path}{place}{note}: {forms[0]}",
                 turns=(one.turn,),
                 messages=(one.message,),
                 key=f"{one.path}:{one.start}",
             )
+            short = msgspec.structs.replace(whole, text=f"{one.path}{note}: {forms[1]}")
+            yield (whole, short) if 0 < len(forms[1]) < len(forms[0]) else (whole,)
 
 
 def _step(exchange: ToolExchange, operation: FileOperation) -> str:

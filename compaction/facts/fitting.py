@@ -216,9 +216,10 @@ class _Filling:
         """Takes lines of files, those that come first, up to a share of the room."""
         room = self._room * _SLICES_SHARE
         for offer in offers:
-            if offer.candidate.fact.kind is FactKind.SLICE and offer.prices[0] <= room:
-                room -= offer.prices[0]
-                self.take(offer, 0)
+            fitting = [variant for variant, price in enumerate(offer.prices) if price <= room]
+            if offer.candidate.fact.kind is FactKind.SLICE and fitting:
+                room -= offer.prices[fitting[0]]
+                self.take(offer, fitting[0])
 
     def take_worthiest(self, offers: Iterable[_Offer]) -> None:
         """Takes the steps that are worth most per token as long as there is room."""

@@ -203,8 +203,8 @@ class SegmentFitter:
     def _command_facts(self) -> Sequence[tuple[Fact, ...]]:
         """The facts about commands, errors and files, each in all its forms."""
         slices = reversed([*slice_facts(self._read)])
-        others = (*error_facts(self._read), *file_facts(self._read), *slices)
-        return [*command_facts(self._read), *((fact,) for fact in others)]
+        others = (*error_facts(self._read), *file_facts(self._read))
+        return [*command_facts(self._read), *((fact,) for fact in others), *slices]
 
     def _record_candidates(self, *, is_bounded: bool) -> Iterator[Candidate]:
         find = self._read.find

@@ -60,8 +60,8 @@ SHELL: list[Said] = [
 
 
 def commands(part, max_chars):
-    others = (*file_facts(part), *slice_facts(part))
-    facts = [*command_facts(part), *((fact,) for fact in others)]
+    files = ((fact,) for fact in file_facts(part))
+    facts = [*command_facts(part), *files, *slice_facts(part)]
     return [*command_candidates(part, facts, max_chars)]
 
 

@@ -159,7 +159,21 @@ def test_known_lines_of_a_file_are_a_fact_with_their_place():
     view = call_and_result("Read", "  40→x = 1\n  41→\ty = 2", "a", file_path="a.py")
     sed = call_and_result("bash", "", "b", command="sed -i s/x/y/ a.py")
 
-    assert texts(slice_facts(read_contents(view))) == ["a.py from line 40: x = 1 ¶ \ty = 2"]
-    assert texts(slice_facts(read_contents(view, sed))) == [
-        "a.py from line 40, before later edits: x = 1 ¶ \ty = 2"
-    ]
+    assert lines_of(view) == [["a.py from line 40: x = 1 ¶ \ty = 2"]]
+    assert lines_of(view, sed) == [["a.py from line 40, before later edits: x = 1 ¶ \ty = 2"]]
+
+
+def test_lines_around_an_edit_are_a_shorter_form_of_known_lines():
+    page = "\n".join(f"line number {n}" for n in range(99))
+    done = {"file_path": "a.py", "old_string": "line number 50", "new_string": "changed"}
+    edit = call_and_result("Edit", "The file a.py has been updated.", "b", **done)
+
+    ((whole, short),) = lines_of(call_and_result("Read", page, "a", file_path="a.py"), edit)
+
+    assert whole.count("¶") == 98
+    assert short.startswith("a.py: […] ¶ line number 38 ¶ ")
+    assert "line number 49 ¶ changed ¶ line number 51" in short
+
+
+def lines_of(*calls):
+    return [texts(forms) for forms in slice_facts(read_contents(*calls))]
