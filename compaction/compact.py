@@ -134,9 +134,10 @@ def compact(
         find=memory.text_analyses.analyzer_for(context.scope),
     )
     before = _longest_known_state(memory, planner)
-    state = planner.state_at_end(before or planner.initial_state())
-    memory.keep(keys[-1], state)
-    return _compacted_chat(planner, state, names_lost=names_lost)
+    states = list(planner.states(before or planner.initial_state()))
+    for state in states:  # one that is edited later goes on from its last compaction
+        memory.keep(planner.prefix_key(state.suffix.end), state)
+    return _compacted_chat(planner, states[-1], names_lost=names_lost)
 
 
 def _conversation_root(policy: CompactionPolicy, context: ConversationContext) -> bytes:

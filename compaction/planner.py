@@ -9,7 +9,7 @@ A longer conversation repeats the decisions of a shorter one that it begins with
 stays the beginning of what is sent later, except at a compaction, and no state has to be stored.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -131,12 +131,14 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         lead = self.conversation.lead
         return CompactionState(suffix=VerbatimSuffix(start=lead, end=lead))
 
-    def state_at_end(self, state: CompactionState) -> CompactionState:
-        """The state after all calls."""
+    def states(self, state: CompactionState) -> Iterator[CompactionState]:
+        """The states after each compaction, then the state after all calls."""
         points = list(self.conversation.points_after(state.suffix.end))
         for point in points[-1:] if self.policy.once else points:
-            state = self._advance_to(state, point)
-        return self._extend_to_end(state)
+            before, state = state, self._advance_to(state, point)
+            if len(state.parts) > len(before.parts):
+                yield state
+        yield self._extend_suffix(state, len(self.conversation.messages))
 
     def _advance_to(self, state: CompactionState, point: int) -> CompactionState:
         """The state at a point."""
@@ -287,11 +289,6 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.conversation, state.suffix, point, self.count, before, find=self.find
         )
         return msgspec.structs.replace(state, suffix=tail)
-
-    def _extend_to_end(self, state: CompactionState) -> CompactionState:
-        """The state with the messages behind the last point, where no decision is made."""
-        end = len(self.conversation.messages)
-        return self._extend_suffix(state, end) if state.suffix.end < end else state
 
     def prefix_key(self, end: int) -> bytes:
         """The key of the prefix up to a message."""

@@ -153,6 +153,18 @@ def test_a_memory_too_small_changes_nothing():
     ]
 
 
+def test_an_edited_conversation_goes_on_from_its_last_compaction():
+    raws = support(40)
+    memory = CompactionMemory()
+    whole = compact(raws, WARM, memory=memory)
+    edited = [*raws[:-1], user("Thank you, and the first one?")]
+
+    again = compact(edited, WARM, memory=memory)
+
+    assert again.segments[0] is whole.segments[0]
+    assert again.messages == compact(edited, WARM, memory=CompactionMemory()).messages
+
+
 def test_another_scope_or_policy_knows_nothing_of_it():
     memory = CompactionMemory()
     raws = support(40)
