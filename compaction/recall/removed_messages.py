@@ -40,7 +40,7 @@ _NO_ARGUMENT: Final = "Give `id`, a turn's number, or `query`, a few words of th
 
 _words: Final = re.compile(rf"[^\W_]+(?<![{SPACELESS_SCRIPTS}])|[{SPACELESS_SCRIPTS}]+").findall
 _is_spaceless: Final = re.compile(f"[{SPACELESS_SCRIPTS}]").search
-_number: Final = re.compile(r"\d+").search
+_number: Final = re.compile(r"\d{1,9}").search
 
 
 class RemovedMessage(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ answer, whatever goes wrong sends the call again with its unmodified prompt.
 """
 
 import asyncio
+import logging
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,8 @@ from proxy.providers.chat.recall_calls import RecallRequest, with_answers
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest
 from proxy.upstream.port import open_resending, was_never_sent
+
+_log = logging.getLogger("thriftgate.compaction")
 
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
 #: Bytes of a conversation from which on it takes a millisecond or more to search.
@@ -81,7 +84,7 @@ class _Rounds:
         is_last = self._tally.rounds >= MAX_ROUNDS
         recalls = [] if is_last else await self._recalls(request)
         self._count(finished, recalls)
-        if is_last:
+        if not recalls:
             return _no_round(has_delivered=has_delivered)
         if not has_delivered:
             self._attempt.context.timeline.ttft = None
@@ -98,10 +101,15 @@ class _Rounds:
         self.step = self._attempt.reach(msgspec.structs.replace(self.step, **changes))
 
     async def _recalls(self, request: RecallRequest) -> list[Recall]:
-        """The answers to a round's recalls; on a thread where the conversation is long."""
-        if len(self.step.info.asked_call.body) < _MIN_THREADED_BODY_BYTES:
-            return self._look_up(request)
-        return await asyncio.to_thread(self._look_up, request)
+        """The answers to a round's recalls, on a thread for a long conversation; none on a bug."""
+        call = self.step.info.asked_call
+        try:
+            if len(call.body) < _MIN_THREADED_BODY_BYTES:
+                return self._look_up(request)
+            return await asyncio.to_thread(self._look_up, request)
+        except Exception:  # noqa: BLE001 - an optimiser's mistake must not cost the call
+            _log.exception("A recall could not be answered on call %s", call.id)
+            return []
 
     def _look_up(self, request: RecallRequest) -> list[Recall]:
         """The answers to a round's recalls, within what is left of the tokens."""

@@ -47,7 +47,11 @@ class RecallRequest(msgspec.Struct, frozen=True):
 
 
 class _AnswerParts:
-    """Content and tool calls of an answer as far as it came."""
+    """Content and tool calls of an answer as far as it came.
+
+    Attributes:
+        has_unread: True if a call is in no form that is known, and so its caller's.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -55,6 +59,7 @@ class _AnswerParts:
         self._reasoning: list[str] = []
         self._assignment = CallAssignment()
         self._extras: dict[int, Json] = {}
+        self.has_unread = False
 
     def add_text(self, delta: Json) -> None:
         """Take note of the words of a delta or message."""
@@ -77,7 +82,7 @@ class _AnswerParts:
     @property
     def has_others(self) -> bool:
         """True if a tool of the caller is called."""
-        return any(call.name != self._name for call in self._assignment.calls)
+        return self.has_unread or any(c.name != self._name for c in self._assignment.calls)
 
     @property
     def has_recall(self) -> bool:
@@ -195,7 +200,12 @@ class RecallFilter:
             return
         kept = []
         for place, part in enumerate(parts):
-            number = self._parts.add_call(part, place) if isinstance(part, dict) else None
+            try:
+                number = self._parts.add_call(part, place)
+            except msgspec.ValidationError:  # its caller's to read
+                self._parts.has_unread = True
+                kept.append(part)
+                continue
             if number is not None:
                 kept.append(part if part.get("index") == number else {**part, "index": number})
         delta.pop("tool_calls")
@@ -245,10 +255,11 @@ class RecallFilter:
             return body
         self._parts.add_text(message)
         self._take_calls(message)
-        for part in message.get("tool_calls", ()):
-            part.pop("index", None)
         if not self._parts.has_recall:
             return body
+        for part in message.get("tool_calls", ()):
+            if isinstance(part, dict):
+                part.pop("index", None)
         if self._parts.has_others:
             return orjson.dumps(answer)
         self._is_held = True

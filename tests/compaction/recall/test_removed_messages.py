@@ -95,6 +95,7 @@ def test_a_question_that_is_found_brings_its_answer():
         ([], "Give `id`"),
         ({"id": "999"}, "No turn 999 is shortened: turns 1 to "),
         ({"id": "abc"}, "No turn abc is shortened"),
+        ({"id": "1" * 5_000}, "No turn 1111"),
         ({"query": "zeppelin"}, "No shortened message holds these words"),
     ],
 )

@@ -11,6 +11,8 @@ import pytest
 from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
+from compaction.reading.message import Count
+from compaction.reading.token_estimate import estimate_tokens
 from compaction.recall.tool_index import MAX_ROUNDS, TOOL_NAME
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
@@ -58,10 +60,11 @@ def recall_answer(*arguments: str) -> ScriptedAnswer:
 class RecallingCompaction:
     """Compacts every call so that its model may recall."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: Count = estimate_tokens) -> None:
         policy = CompactionPolicy(mode=CompactionMode.FACTS_RECALL, force=True, least=500)
-        self.removed = compact(RAWS, policy, memory=CompactionMemory()).removed
-        assert self.removed is not None
+        removed = compact(RAWS, policy, memory=CompactionMemory()).removed
+        assert removed is not None
+        self.removed = msgspec.structs.replace(removed, count=count)
 
     def has_part(self, call: Call) -> bool:
         return True
@@ -93,11 +96,13 @@ class RecalledCall:
     headers: list[dict[str, str]] = field(default_factory=list)
 
 
-def serve(*scripts: ScriptedAnswer | Piece, **fields: Any) -> RecalledCall:
+def serve(
+    *scripts: ScriptedAnswer | Piece, count: Count = estimate_tokens, **fields: Any
+) -> RecalledCall:
     async def work() -> RecalledCall:
         transport, caller = FakeTransport(scripts), FakeCaller()
         table, ledger = fake_dependencies(transport, ONE, estimator=FakeEstimator())
-        table = replace(table, compaction=RecallingCompaction())
+        table = replace(table, compaction=RecallingCompaction(count))
         with suppress(ProxyError):
             await serve_call(call(BODY, **fields), caller, table, Timeline(ticks))
         requests = [prepared for _, prepared in transport.sent]
@@ -157,6 +162,18 @@ def test_a_model_that_recalls_more_often_than_it_may_is_sent_the_unmodified_prom
     assert done.sent[-1] == orjson.loads(BODY)
     assert (failed.error, failed.final) == ("recall_failed", False)
     assert failed.usage == Usage(input=100 * 4, output=10 * 4)
+    assert (answered.compacted, answered.outcome) == (False, Outcome.ANSWERED)
+
+
+def test_a_recall_that_cannot_be_looked_up_sends_the_unmodified_prompt():
+    def failing_count(text: str) -> int:
+        raise OverflowError(text)
+
+    done = serve(recall_answer('{"id":"2"}'), ScriptedAnswer([COMPLETION]), count=failing_count)
+    failed, answered = done.receipts
+
+    assert done.sent[-1] == orjson.loads(BODY)
+    assert (failed.error, failed.usage) == ("recall_failed", Usage(input=100, output=10))
     assert (answered.compacted, answered.outcome) == (False, Outcome.ANSWERED)
 
 

@@ -182,6 +182,26 @@ def test_a_whole_answer_keeps_the_callers_calls_alone():
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        None,
+        {"id": 5, "function": {"name": "find", "arguments": "{}"}},
+        {"function": {"name": ["find"]}},
+    ],
+)
+def test_a_call_in_an_unknown_form_is_delivered_and_ends_the_answer(call):
+    calls = [call, {"index": 1, "id": "call_1", "function": {"name": NAME, "arguments": "{}"}}]
+    chunks, recall_filter = read([OPENING, event({"tool_calls": calls}), *END])
+    message = {"role": "assistant", "tool_calls": calls}
+    body = {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
+    whole = RecallFilter(NAME, streamed=False).feed(orjson.dumps(body))
+
+    assert deltas(chunks)[1] == {"tool_calls": [call]}
+    assert recall_filter.request is None
+    assert orjson.loads(whole)["choices"][0]["message"]["tool_calls"] == [call]
+
+
+@pytest.mark.parametrize(
     "body", [b"no json", b"[1]", b'{"choices":[]}', b'{"choices":[{"message":7}]}']
 )
 def test_an_answer_of_another_form_passes_unmodified(body):
