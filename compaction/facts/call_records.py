@@ -1,6 +1,7 @@
 """Facts from tool calls and their results: actions, records, errors; drops outdated results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +14,7 @@ from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text, unquote_json
 from compaction.reading.message import Voice, parse_arguments
 from compaction.results.pruning import MentionedWords, PruningDetail, words_of
-from compaction.results.result_lines import pruned_result_line
+from compaction.results.result_lines import pruned_result_lines
 
 #: Renders a result on one line.
 ResultFormatter = Callable[[str], str]
@@ -274,7 +275,17 @@ def mentioned_words(part: RegionContents) -> MentionedWords:
     return words_of(texts)
 
 
-def pruned_formatter(part: RegionContents, detail: PruningDetail) -> ResultFormatter:
-    """Says results by what tells in them or was spoken of, in so much detail."""
+def pruned_formatters(
+    part: RegionContents, details: Sequence[PruningDetail]
+) -> list[ResultFormatter]:
+    """Say results by what tells in them or was spoken of, one for each degree of detail."""
     words = mentioned_words(part)
-    return lambda result: pruned_result_line(result, words, detail)
+
+    @cache
+    def lines_of(result: str) -> Sequence[str]:
+        return pruned_result_lines(result, words, details)
+
+    def line_of(place: int, result: str) -> str:
+        return lines_of(result)[place]
+
+    return [partial(line_of, place) for place in range(len(details))]

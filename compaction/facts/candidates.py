@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -13,7 +14,8 @@ from compaction.facts.call_records import (
     OutcomeCache,
     ResultFormatter,
     action_facts,
-    pruned_formatter,
+    current_results,
+    pruned_formatters,
     record_facts,
     say_nothing,
 )
@@ -71,31 +73,48 @@ def has_succeeded(fact: Fact) -> bool:
     return fact.kind is not FactKind.ACTION or fact.text.endswith(f"{ARROW}{OK}")
 
 
-def record_candidates(
-    part: RegionContents, whole: ResultFormatter, is_current: Sequence[bool], *, is_bounded: bool
-) -> Iterator[Candidate]:
-    """Each call with its record, whole, by its values, by what was spoken of, and without.
+class Records:
+    """The calls of a region with their records; what is said of each whole is said once.
 
     Args:
         part: Part that is compacted.
         whole: Says a result whole.
-        is_current: For each exchange, True if its result still stands.
-        is_bounded: True if shorter variants may be needed.
     """
-    formatters = [whole]
-    if is_bounded:
-        formatters += [pruned_formatter(part, VALUES), pruned_formatter(part, SPOKEN), say_nothing]
-    outcomes: OutcomeCache = {}
-    columns = [
-        (
+
+    def __init__(self, part: RegionContents, whole: ResultFormatter) -> None:
+        self._part = part
+        self._whole = whole
+        self._outcomes: OutcomeCache = {}
+
+    def candidates(self, *, is_bounded: bool) -> Iterator[Candidate]:
+        """Each call with its record, whole, by its values, by what was spoken of, and without.
+
+        Args:
+            is_bounded: True if shorter variants may be needed.
+        """
+        columns = [self._whole_facts]
+        if is_bounded:
+            formatters = [*pruned_formatters(self._part, (VALUES, SPOKEN)), say_nothing]
+            columns += [self._facts(say) for say in formatters]
+        for facts in zip(*columns, strict=True):
+            variants = dict.fromkeys([*facts, *(_short_action(facts[0]) if is_bounded else ())])
+            yield Candidate(tuple([(fact,) for fact in variants]), pin=CandidatePin.ALWAYS)
+
+    @cached_property
+    def _whole_facts(self) -> Sequence[Fact]:
+        return self._facts(self._whole)
+
+    @cached_property
+    def _is_current(self) -> Sequence[bool]:
+        """For each exchange, True if its result still stands."""
+        return current_results(self._part.exchanges)
+
+    def _facts(self, say: ResultFormatter) -> Sequence[Fact]:
+        part, is_current, outcomes = self._part, self._is_current, self._outcomes
+        return (
             *action_facts(part, say, is_current, outcomes),
             *record_facts(part, say, is_current, outcomes),
         )
-        for say in formatters
-    ]
-    for facts in zip(*columns, strict=True):
-        variants = dict.fromkeys([*facts, *(_short_action(facts[0]) if is_bounded else ())])
-        yield Candidate(tuple([(fact,) for fact in variants]), pin=CandidatePin.ALWAYS)
 
 
 def command_candidates(

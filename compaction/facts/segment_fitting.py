@@ -10,14 +10,14 @@ from functools import cached_property
 from typing import Final
 
 from compaction.facts.call_outcomes import UNKNOWN
-from compaction.facts.call_records import ARROW, current_results, error_facts
+from compaction.facts.call_records import ARROW, error_facts
 from compaction.facts.candidates import (
     Candidate,
     CandidatePin,
+    Records,
     command_candidates,
     has_succeeded,
     in_message_order,
-    record_candidates,
     tool_name,
 )
 from compaction.facts.commands import command_facts
@@ -172,7 +172,7 @@ class SegmentFitter:
         """The candidates as they stand where everything fits."""
         return [
             *self._speech.candidates(is_bounded=False),
-            *self._record_candidates(is_bounded=False),
+            *self._records.candidates(is_bounded=False),
         ]
 
     @cached_property
@@ -190,7 +190,7 @@ class SegmentFitter:
             others = (
                 self._commands(max_tokens)
                 if self._is_rereadable
-                else self._record_candidates(is_bounded=True)
+                else self._records.candidates(is_bounded=True)
             )
             self._fitters[max_tokens] = self._make_fitting([*speech, *others])
         return self._fitters[max_tokens]
@@ -206,14 +206,10 @@ class SegmentFitter:
         others = (*error_facts(self._read), *file_facts(self._read))
         return [*command_facts(self._read), *((fact,) for fact in others), *slices]
 
-    def _record_candidates(self, *, is_bounded: bool) -> Iterator[Candidate]:
+    @cached_property
+    def _records(self) -> Records:
         find = self._read.find
-        return record_candidates(
-            self._read,
-            lambda result: result_line(result, find),
-            current_results(self._read.exchanges),
-            is_bounded=is_bounded,
-        )
+        return Records(self._read, lambda result: result_line(result, find))
 
     def _make_fitting(self, candidates: Sequence[Candidate]) -> Fitting:
         failures = [

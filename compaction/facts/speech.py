@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -99,7 +100,7 @@ class Speech:
             is_bounded: True for users' messages sentence by sentence.
             pins_replies: True if replies that tell something stand where there is no target.
         """
-        marks = self._marks()
+        marks = self._marks
         warnings = list(self._warnings(marks))
         taken = {id(fact) for fact in warnings}
         users = {fact.messages[0]: fact for fact in user_facts(self._part)}
@@ -150,6 +151,7 @@ class Speech:
                 text += (" " if place == before + 1 else cut) + fact.text
             yield msgspec.structs.replace(said[0], text=text)
 
+    @cached_property
     def _marks(self) -> Mapping[int, Sequence[Fact]]:
         """The goals and rules of each message of a user, and warnings in each reply."""
         marks: dict[int, list[Fact]] = {}

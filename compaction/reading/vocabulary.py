@@ -54,6 +54,8 @@ class Tokenizer:
 
     def count(self, text: str) -> int:
         """Number of tokens the text is."""
+        if len(text) <= _SLICE_CHARS and text.isascii():
+            return int(self._compiled.count(text))
         return sum(map(self._compiled.count, _slices(_storable(text))))
 
     def encode(self, text: str) -> list[int]:

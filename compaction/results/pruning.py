@@ -82,30 +82,34 @@ def telling_values(
     value: Value,
     mentioned: MentionedWords,
     capped: Callable[[str], str],
-    detail: PruningDetail = PRUNED,
-) -> Value:
-    """The telling members of a value; all of it where nothing would be left.
+    details: Sequence[PruningDetail] = (PRUNED,),
+) -> list[Value]:
+    """The telling members of a value in each degree of detail; all where nothing would be left.
 
     Args:
         value: Result of the call.
         mentioned: Words that were mentioned.
         capped: Says a long string shorter.
-        detail: Amount of detail that stays.
+        details: Amounts of detail that stay.
 
     Raises:
         CannotCompactError: If it is nested too deep.
     """
     columns: dict[_Path, list[str]] = {}
     _gather_cells(value, (), columns, 0)
-    keeps = {
-        path for path, cells in columns.items() if _is_column_kept(path, cells, mentioned, detail)
+    kept_paths = {
+        names: {
+            path
+            for path, cells in columns.items()
+            if _is_column_kept(path, cells, mentioned, has_names=names)
+        }
+        for names in {detail.names for detail in details}
     }
-    says = _MemberFormat(
-        some=lambda items: _sample_items(items, mentioned, detail),
-        named=lambda member: _naming_sentences(member, detail.prose),
-        capped=capped,
-    )
-    return _prune_value(value, (), keeps, says) or value
+    return [
+        _prune_value(value, (), kept_paths[detail.names], _member_format(mentioned, capped, detail))
+        or value
+        for detail in details
+    ]
 
 
 class _MemberFormat(msgspec.Struct, frozen=True):
@@ -120,6 +124,17 @@ class _MemberFormat(msgspec.Struct, frozen=True):
     some: Callable[[list[Value]], list[Value]]
     named: Callable[[Value], Value]
     capped: Callable[[str], str]
+
+
+def _member_format(
+    mentioned: MentionedWords, capped: Callable[[str], str], detail: PruningDetail
+) -> _MemberFormat:
+    """The formatting of members in one degree of detail."""
+    return _MemberFormat(
+        some=lambda items: _sample_items(items, mentioned, detail),
+        named=lambda member: _naming_sentences(member, detail.prose),
+        capped=capped,
+    )
 
 
 def _gather_cells(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: int) -> None:
@@ -137,7 +152,7 @@ def _gather_cells(value: Value, path: _Path, columns: dict[_Path, list[str]], de
 
 
 def _is_column_kept(
-    path: _Path, cells: Sequence[str], mentioned: MentionedWords, detail: PruningDetail
+    path: _Path, cells: Sequence[str], mentioned: MentionedWords, *, has_names: bool
 ) -> bool:
     """True if a column is kept: for its name, for what stands in it, or as it was spoken of."""
     parts = {part.lower() for name in path for part in _parts(name[:80])}
@@ -145,7 +160,7 @@ def _is_column_kept(
         return True
     if any(map(_places, parts)):
         return False
-    if not detail.names:
+    if not has_names:
         return any(map(_values_of, parts)) or any(map(_is_value, cells))
     return any(map(_tells_of, parts)) or any(map(_is_telling_value, cells))
 

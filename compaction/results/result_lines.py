@@ -59,13 +59,23 @@ def pruned_result_line(
     text: str, mentioned: MentionedWords = frozenset(), detail: PruningDetail = PRUNED
 ) -> str:
     """The same by what tells in it, or was spoken of; without empty members and long prose."""
+    return pruned_result_lines(text, mentioned, [detail])[0]
+
+
+def pruned_result_lines(
+    text: str, mentioned: MentionedWords, details: Sequence[PruningDetail]
+) -> Sequence[str]:
+    """The same in each degree of detail; the text is read once."""
     try:
-        return one_line_json(telling_values(_parse_value(text), mentioned, _prose_line, detail))
+        values = telling_values(_parse_value(text), mentioned, _prose_line, details)
+        return [one_line_json(value) for value in values]
     except CannotCompactError:
         pass
     if _is_structured(text):
-        return _head_and_tail(_empty("", text), MAX_STRUCTURED_CHARS // 2)
-    return _head_and_tail(compress_fully(text), MAX_TEXT_CHARS // 2)
+        line = _head_and_tail(_empty("", text), MAX_STRUCTURED_CHARS // 2)
+    else:
+        line = _head_and_tail(compress_fully(text), MAX_TEXT_CHARS // 2)
+    return [line] * len(details)
 
 
 def _parse_value(text: str) -> Value:

@@ -1,12 +1,11 @@
 import json
 
-from compaction.facts.call_records import current_results
 from compaction.facts.candidates import (
     CandidatePin,
+    Records,
     command_candidates,
     has_succeeded,
     in_message_order,
-    record_candidates,
     tool_name,
 )
 from compaction.facts.commands import command_facts
@@ -26,9 +25,20 @@ DESK: list[Said] = [
 
 
 def records(*turns, is_bounded):
-    part = read_contents(*turns)
-    current = current_results(part.exchanges)
-    return list(record_candidates(part, result_line, current, is_bounded=is_bounded))
+    return list(Records(read_contents(*turns), result_line).candidates(is_bounded=is_bounded))
+
+
+def test_the_whole_record_is_made_once_for_the_bounded_and_the_unbounded_form():
+    rendered_results = []
+
+    def whole(result):
+        rendered_results.append(result)
+        return result_line(result)
+
+    desk_records = Records(read_contents(*DESK), whole)
+
+    assert [list(desk_records.candidates(is_bounded=is_bounded)) for is_bounded in (False, True)]
+    assert len(rendered_results) == 2
 
 
 def test_a_record_is_offered_with_fewer_and_fewer_of_its_rows_and_last_without():

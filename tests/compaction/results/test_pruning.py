@@ -25,7 +25,7 @@ USER = {
 
 
 def prune(value, mentioned=""):
-    return telling_values(parse_json(json.dumps(value)), words_of([mentioned]), str.upper)
+    return telling_values(parse_json(json.dumps(value)), words_of([mentioned]), str.upper)[0]
 
 
 def test_ids_amounts_dates_states_and_names_stay():
