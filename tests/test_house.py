@@ -36,6 +36,7 @@ PARAMETER_WALL = 6
 #: snapshot in force whatever a file does to it.
 BROAD = {
     "proxy/api/endpoint.py",
+    "proxy/calls/attempts/recalling.py",
     "proxy/reloading.py",
     "proxy/services/background.py",
     "proxy/services/planning/planning.py",
