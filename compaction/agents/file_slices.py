@@ -15,7 +15,6 @@ from compaction.agents.file_operations import (
     ALL_FILES,
     FileEffect,
     FileOperation,
-    file_operations,
     says_not_edited,
 )
 from compaction.facts.call_outcomes import CallOutcome
@@ -96,9 +95,8 @@ def file_slices(exchanges: Sequence[ToolExchange]) -> list[FileSlice]:
     """The slices that still stand after some calls, those touched last first."""
     known: dict[str, list[FileSlice]] = {}
     for exchange in exchanges:
-        operations = file_operations(exchange.called, exchange.result)
-        if operations and not CallOutcome(exchange).is_wrong:
-            for operation in operations:
+        if exchange.operations and not CallOutcome(exchange).is_wrong:
+            for operation in exchange.operations:
                 _apply(known, operation, exchange)
     slices = [one for path_slices in known.values() for one in path_slices]
     return list(_new_slices(sorted(slices, key=lambda one: one.message, reverse=True)))

@@ -11,7 +11,6 @@ from compaction.agents.file_operations import (
     CHANGES,
     FileEffect,
     FileOperation,
-    file_operations,
     says_not_edited,
 )
 from compaction.agents.file_slices import file_slices
@@ -60,7 +59,7 @@ def file_facts(part: RegionContents) -> Iterator[Fact]:
     trails: dict[str, _Trail] = {}
     changed: dict[str, None] = {}
     for exchange in part.exchanges:
-        for operation in file_operations(exchange.called, exchange.result):
+        for operation in exchange.operations:
             step = _step(exchange, operation)
             for path in [*changed] if operation.path == ALL_FILES else [operation.path]:
                 trails.setdefault(path, _Trail()).add(step, exchange)
@@ -118,13 +117,13 @@ def _step(exchange: ToolExchange, operation: FileOperation) -> str:
 
 def is_file_work(exchange: ToolExchange) -> bool:
     """True if a call viewed or changed files, whose lines stand by themselves."""
-    operations = file_operations(exchange.called, exchange.result)
+    operations = exchange.operations
     return bool(operations) and all(one.effect in _JUDGED for one in operations)
 
 
 def is_made_edit(exchange: ToolExchange, ended: CallOutcome) -> bool:
     """True if an editor's call changed files: its texts stand in them, or were changed again."""
-    operations = file_operations(exchange.called, exchange.result)
+    operations = exchange.operations
     return (
         bool(operations and exchange.result)
         and all(one.effect in CHANGES and not one.by_shell for one in operations)

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from compaction.agents.file_operations import FileOperation, file_operations
 from compaction.facts.call_lines import call_key, is_change
 from compaction.facts.fact import Region
 from compaction.language.speech_acts import tells_success
@@ -48,6 +49,11 @@ class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def key(self) -> str:
         """A key equal for calls that ask the same of the same tool; "" where it is not known."""
         return call_key(self.called)
+
+    @cached_property
+    def operations(self) -> tuple[FileOperation, ...]:
+        """The operations of the call on the files that it names."""
+        return file_operations(self.called, self.result)
 
     @cached_property
     def is_action(self) -> bool:

@@ -146,5 +146,8 @@ def warning_facts(part: RegionContents) -> Iterator[Fact]:
 
 def _warning_in(text: str) -> str:
     """The first sentence of a text that warns, and the one behind it, which may say what to do."""
-    every = dropwhile(lambda sentence: not is_warning(sentence), sentences(text[:_SCANNED_CHARS]))
+    text = text[:_SCANNED_CHARS]
+    if not is_warning(text):
+        return ""
+    every = dropwhile(lambda sentence: not is_warning(sentence), sentences(text))
     return " ".join([text_head(sentence, _MAX_WARNING_CHARS) for sentence in islice(every, 2)])

@@ -128,7 +128,7 @@ def _mask_lines(text: str) -> str:
     lines = text.splitlines(keepends=True)
     position = 0
     for index, line in enumerate(lines):
-        announced = _ANNOUNCES(line)
+        announced = _ANNOUNCES(line) if ":" in line or "\uff1a" in line else None
         if _begins_mail(lines, index):
             return _masked_between(text, position, len(text))
         if announced and text[position + announced.end() :].strip():
