@@ -17,6 +17,7 @@ import msgspec
 
 from compaction.conversation_view import ConversationView, step_cut, turn_cut
 from compaction.cost_model import (
+    RETRY_GROWTH_FACTOR,
     CompactionDecision,
     CompactionReason,
     CostInputs,
@@ -41,8 +42,7 @@ from compaction.verbatim_suffix import (
 
 #: Minimum estimated size of a segment, as a share of the region it replaces, until one is written.
 _INITIAL_SEGMENT_SHARE: Final = 0.15
-#: Minimum share of a conversation that a compaction of whole turns must cover when it is compacted
-#: only once; with less, the last turns are split between their steps.
+#: Share of a conversation below which a compaction at one point alone splits the last turns, too.
 _SMALL_REGION_SHARE: Final = 0.15
 #: Maximum share of a target that the last turns may take; where they take more, fewer of them stay.
 _MAX_SUFFIX_TARGET_SHARE: Final = 0.5
@@ -86,8 +86,8 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
         failed: Tokens of the part that was last tried in vain.
         shown: The first message that was new to the last point's call.
         cut_at: The point where results were cut last.
-        share: Size of a segment as a share of what it replaces, as in the last one that was
-            written.
+        share: The last segment's size as a share of what it was to replace.
+        measured: Tokens of that; of twice as many the share is not known.
         decision: Decision made at the last point.
     """
 
@@ -103,6 +103,7 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
     shown: int = 0
     cut_at: int = 0
     share: float = _INITIAL_SEGMENT_SHARE
+    measured: int = 0
     decision: CompactionDecision = CompactionDecision(
         is_due=False, reason=CompactionReason.NOTHING_TO_COMPACT, break_even=None
     )
@@ -207,7 +208,8 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         max_tokens = target - inputs.fixed - inputs.earlier_segments - inputs.tail
         compact_part = self._part_compactor(state, end)
         part = compact_part(max_tokens)
-        state = msgspec.structs.replace(state, share=min(part.tokens / max(1, inputs.region), 1.0))
+        share = min(part.tokens / max(1, inputs.region), 1.0)
+        state = msgspec.structs.replace(state, share=share, measured=inputs.region)
         after = self._after_compaction(state, part)
         regrowth = after.suffix.tokens - inputs.tail
         inputs = msgspec.structs.replace(inputs, segment=part.tokens, regrowth=regrowth)
@@ -347,13 +349,15 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         behind = state.suffix.tokens_from(self.conversation, end)
         region = state.suffix.tokens - behind
         grew = (state.sent - state.start) / max(1, state.calls_since - 1)
+        is_measured = region < RETRY_GROWTH_FACTOR * state.measured
+        share = state.share if is_measured else min(state.share, _INITIAL_SEGMENT_SHARE)
         return CostInputs(
             calls=state.calls,
             calls_since=state.calls_since,
             fixed=self._head_tokens,
             earlier_segments=sum(part.tokens for part in state.parts),
             region=region,
-            segment=int(region * state.share),
+            segment=int(region * share),
             tail=behind,
             fresh=min(fresh, behind),
             growth=grew,

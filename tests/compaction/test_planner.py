@@ -123,6 +123,34 @@ def test_a_compaction_without_progress_is_tried_again_at_twice_the_size():
     assert state.share > 0.9
 
 
+WORDS_TO_KEEP = [
+    speaker(" ".join(f"AB-{turn}{word}" for word in words))
+    for turn in range(60)
+    for speaker, words in ((user, range(20)), (assistant, range(20, 30)))
+]
+LONG_ANSWERS = [
+    raw
+    for turn in range(120)
+    for raw in (user(f"And {turn}?"), assistant("It was a long and quiet day. " * 60))
+]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        CompactionPolicy(window=16_000),
+        CompactionPolicy(prices=RelativePrices(read=0.1, least=1_024, block=128)),
+    ],
+)
+def test_a_conversation_that_could_not_be_shortened_is_once_it_can_be(policy):
+    way = walk([system("s"), *WORDS_TO_KEEP, *LONG_ANSWERS, user("So?")], policy)
+
+    state = state_at_end(way)
+
+    assert state.raw > 50_000
+    assert state.sent < state.raw / 2
+
+
 def test_fewer_of_the_last_turns_stay_where_they_take_most_of_a_target():
     ends = [
         state_at_end(walk(conversation(30), CompactionPolicy(force=True, once=True, target=target)))
