@@ -8,7 +8,7 @@ little again. Texts are compared by this alone, whatever wrote them.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import log
+from math import fsum, log
 from typing import Final
 
 import msgspec
@@ -123,14 +123,15 @@ class Coverage:
         self._stands: set[str] = set()
 
     def gain(self, words: Iterable[str]) -> float:
-        """The worth of distinct words beside those that stand."""
-        total = 0.0
+        """The worth of distinct words beside those that stand, the same in whatever order."""
         worth_of, stands = self._words.worth_of, self._stands
-        for word in words:
-            worth = worth_of(word)
-            if worth is not None:
-                total += worth.again if word in stands else worth.first
-        return total
+        return fsum(
+            [
+                worth.again if word in stands else worth.first
+                for word in words
+                if (worth := worth_of(word)) is not None
+            ]
+        )
 
     def add(self, words: Iterable[str]) -> None:
         """More words stand."""

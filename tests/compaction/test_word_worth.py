@@ -53,6 +53,14 @@ def test_a_word_that_stands_is_worth_little_again():
     assert 0 < coverage.gain({"W-4711"}) < first / 2
 
 
+def test_the_worth_of_words_is_the_same_in_whatever_order_they_are_added():
+    words = words_in(*DESK)
+    names = sorted({word for turn in DESK for word in words_of(str(turn))})
+    orders = [names[place:] + names[:place] for place in range(len(names))]
+
+    assert len({Coverage(words).gain(order) for order in orders}) == 1
+
+
 def test_the_worth_of_a_text_does_not_depend_on_the_form_that_it_stands_in():
     part = read_contents(*DESK)
     words, factors = region_words(part), {1: 1.0}
