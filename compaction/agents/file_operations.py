@@ -216,7 +216,7 @@ def _editor_operations(name: str, fields: Mapping[str, Any]) -> Iterator[FileOpe
     verb = fields.get("command") or fields.get("action") or ""
     words = _word(f"{verb if isinstance(verb, str) else ''} {name[:_MAX_NAME_CHARS]}")
     effect = next((_VERBS[word.lower()] for word in words if word.lower() in _VERBS), None)
-    path = _path_of(fields)
+    path = _path_of(fields) if effect else ""
     if effect is None or not path:
         return
     edits = fields.get("edits")
