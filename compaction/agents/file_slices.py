@@ -59,7 +59,7 @@ class FileSlice(msgspec.Struct, kw_only=True, gc=False):
     is_edited: bool = False
     is_stale: bool = False
 
-    def excerpt(self) -> str:
+    def excerpt_text(self) -> str:
         """All of it where it is short, else the lines around its last spots; "" for none."""
         return self.text if len(self.text) <= MAX_WHOLE_CHARS else self.lines_around_spots()
 
@@ -106,7 +106,7 @@ def _new_slices(slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
     """The slices of which most lines stand in none before them."""
     stands: dict[str, set[str]] = {}
     for one in slices:
-        lines = {line.strip() for line in one.excerpt().split("\n")}
+        lines = {line.strip() for line in one.excerpt_text().split("\n")}
         known = stands.setdefault(one.path, {""})
         if len(lines - known) > _MIN_NEW_SHARE * len(lines):
             known |= lines

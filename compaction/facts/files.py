@@ -81,7 +81,7 @@ def slice_facts(part: RegionContents) -> Iterator[tuple[Fact, ...]]:
     Each in all its forms: as much as may stand, and where that is more, those around its spots.
     """
     for one in file_slices(part.exchanges):
-        forms = [flatten_text(text) for text in (one.excerpt(), one.lines_around_spots())]
+        forms = [flatten_text(text) for text in (one.excerpt_text(), one.lines_around_spots())]
         if forms[0]:
             place = f" from line {one.start}" if one.start > 1 else ""
             note = ", before later edits" if one.is_stale else ""

@@ -49,10 +49,10 @@ def trim_result(
     def compress(text: str) -> str:
         return text if is_exact else compress_result(text, find)
 
-    def shorten(text: str) -> str:
+    def shorter_text(text: str) -> str:
         return pointer_to_earlier(text, calls_by_digest) or compress(text)
 
-    return _with_shorter_content(message.raw, shorten, compress)
+    return _with_shorter_content(message.raw, shorter_text, compress)
 
 
 def replace_text(message: ParsedMessage, text: str) -> bytes:

@@ -48,7 +48,7 @@ def test_a_long_log_is_sent_whole_once_and_then_as_head_and_tail():
     assert not any(chat_faults(call.messages) for call in calls)
 
 
-def test_what_was_cut_once_stays_as_it_is():
+def test_a_result_that_was_cut_once_stays_as_it_is():
     calls = [call.messages for call in compact_calls(build(8), WARM)]
 
     for before, after in pairwise(calls):

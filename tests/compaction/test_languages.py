@@ -15,7 +15,7 @@ from tests.fakes.marked_conversations import twins
 LONG = 12
 
 
-def compacted(language, *, end=None, target=0):
+def compacted_chat(language, *, end=None, target=0):
     raws = [orjson.dumps(message) for message in twins()[language].messages[:end]]
     policy = CompactionPolicy(force=True, once=True, target=target)
     return compact(raws, policy, memory=CompactionMemory(), context=ConversationContext())
@@ -23,7 +23,7 @@ def compacted(language, *, end=None, target=0):
 
 @pytest.mark.parametrize("language", twins())
 def test_a_short_conversation_shrinks_where_it_is_forced(language):
-    chat = compacted(language)
+    chat = compacted_chat(language)
 
     assert chat.changed
     assert chat.tokens_after < chat.tokens_before
@@ -35,7 +35,7 @@ def test_no_beginning_of_a_conversation_grows(language, target):
     messages = twins()[language].messages
 
     for end in range(1, len(messages) + 1, 2):
-        chat = compacted(language, end=end, target=target)
+        chat = compacted_chat(language, end=end, target=target)
         exact = sum(count_tokens_of(raw, Tokenizer("o200k_base").count) for raw in chat.messages)
 
         assert chat.tokens_after == pytest.approx(exact, abs=1)
@@ -44,7 +44,7 @@ def test_no_beginning_of_a_conversation_grows(language, target):
 
 @pytest.mark.parametrize("language", twins())
 def test_a_record_says_no_sentence_twice(language):
-    (segment,) = compacted(language).segments
+    (segment,) = compacted_chat(language).segments
     spoken = Counter(
         sentence
         for fact in segment.facts

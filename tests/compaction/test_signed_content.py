@@ -106,7 +106,7 @@ def test_a_caller_that_returns_no_thinking_is_compacted_once_its_answers_show_it
 
 
 @pytest.mark.parametrize("policy", [_BOUND, CompactionPolicy(force=True, least=300)])
-def test_what_was_compacted_stays_so_once_signed_content_comes(policy: CompactionPolicy):
+def test_compacted_turns_stay_compacted_once_signed_content_comes(policy: CompactionPolicy):
     raws = desk(12, signs=[False] * 12 + [True])
 
     calls = each_call(raws, policy)

@@ -70,7 +70,7 @@ def test_a_recalled_calls_receipt_has_the_usage_and_cost_of_all_rounds(tmp_path:
 def test_text_before_a_recall_goes_on_in_a_stream_and_is_left_out_of_a_whole_answer(
     tmp_path: Path,
 ) -> None:
-    def script(body: dict[str, Any]) -> ModelTurn:
+    def next_turn(body: dict[str, Any]) -> ModelTurn:
         answer = recall_once(body)
         is_first = bool(answer.calls)
         text = "Let me look that up." if is_first else "It is there."
@@ -85,7 +85,7 @@ def test_text_before_a_recall_goes_on_in_a_stream_and_is_left_out_of_a_whole_ans
         assert streamed_text == "Let me look that up.\n\nIt is there."
         assert await text_of(whole, is_streamed=False) == "It is there."
 
-    run(tmp_path, script, work)
+    run(tmp_path, next_turn, work)
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])

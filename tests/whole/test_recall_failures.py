@@ -24,7 +24,7 @@ from tests.fakes.recalling_model import ModelTurn
 
 
 def test_a_model_that_recalls_without_end_gets_the_unmodified_prompt(tmp_path: Path) -> None:
-    def script(body: dict[str, Any]) -> ModelTurn:
+    def next_turn(body: dict[str, Any]) -> ModelTurn:
         if offers_recall(body):
             return ModelTurn(calls=[(TOOL_NAME, {"id": "1"})])
         return ModelTurn(text=words_of(body))
@@ -41,7 +41,7 @@ def test_a_model_that_recalls_without_end_gets_the_unmodified_prompt(tmp_path: P
         assert answered.compacted is False
         assert desk.model.bodies[-1]["messages"] == messages
 
-    run(tmp_path, script, work)
+    run(tmp_path, next_turn, work)
 
 
 @pytest.mark.parametrize(("status", "breaks"), [(400, False), (503, False), (200, True)])
@@ -50,7 +50,7 @@ def test_a_second_round_that_fails_before_any_content_ends_in_an_answer_all_the_
 ) -> None:
     rounds = 0
 
-    def script(body: dict[str, Any]) -> ModelTurn:
+    def next_turn(body: dict[str, Any]) -> ModelTurn:
         nonlocal rounds
         if body["messages"][-1]["role"] == "tool":
             rounds += 1
@@ -70,11 +70,11 @@ def test_a_second_round_that_fails_before_any_content_ends_in_an_answer_all_the_
         assert answered.outcome is Outcome.ANSWERED
         assert answered.compacted is (status != 400)
 
-    run(tmp_path, script, work)
+    run(tmp_path, next_turn, work)
 
 
 def test_a_caller_that_leaves_in_the_second_round_is_charged_for_both(tmp_path: Path) -> None:
-    def script(body: dict[str, Any]) -> ModelTurn:
+    def next_turn(body: dict[str, Any]) -> ModelTurn:
         answer = recall_once(body)
         return answer if answer.calls else ModelTurn(hangs=True)
 
@@ -93,11 +93,11 @@ def test_a_caller_that_leaves_in_the_second_round_is_charged_for_both(tmp_path: 
         assert receipt.usage is not None
         assert receipt.usage.prompt_tokens > first
 
-    run(tmp_path, script, work)
+    run(tmp_path, next_turn, work)
 
 
 def test_no_team_recalls_what_another_ones_conversation_holds(tmp_path: Path) -> None:
-    def script(body: dict[str, Any]) -> ModelTurn:
+    def next_turn(body: dict[str, Any]) -> ModelTurn:
         last = body["messages"][-1]
         if last["role"] == "tool":
             return ModelTurn(text=last["content"])
@@ -113,7 +113,7 @@ def test_no_team_recalls_what_another_ones_conversation_holds(tmp_path: Path) ->
         assert place not in text
         assert "No shortened message holds these words" in text
 
-    run(tmp_path, script, work)
+    run(tmp_path, next_turn, work)
 
 
 def test_a_recall_is_answered_while_the_database_is_gone(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def compact_call(
             conversation=conversation,
             is_decided=is_decided,
         )
-    sent_prompt = msgspec.structs.replace(prompt, messages=form.restored(chat))
+    sent_prompt = msgspec.structs.replace(prompt, messages=form.caller_messages(chat))
     if chat.removed is not None:
         sent_prompt = with_recall_tool(sent_prompt)
     body = sent_prompt.render()

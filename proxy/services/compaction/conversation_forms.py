@@ -86,7 +86,7 @@ class ChatForm(msgspec.Struct, frozen=True):
         """Each chat message as JSON."""
         return tuple([piece.raw for piece in self.pieces]) or self.messages
 
-    def restored(self, chat: CompactedChat) -> tuple[bytes, ...]:
+    def caller_messages(self, chat: CompactedChat) -> tuple[bytes, ...]:
         """The caller's messages as they are sent, once their chat form was compacted."""
         if not self.pieces:
             return chat.messages

@@ -95,7 +95,7 @@ def test_of_a_long_slice_the_lines_around_its_last_spots_stand():
     page = "\n".join(f"line number {n} of a long file" for n in range(2_000))
     (long,) = slices(read(page), edit("line number 700 of", "changed number 700 of"))
 
-    excerpt = long.excerpt()
+    excerpt = long.excerpt_text()
 
     assert len(long.text) > MAX_WHOLE_CHARS > len(excerpt)
     assert excerpt.startswith(f"{CUT_LINES}\nline number 688 of")
@@ -128,4 +128,6 @@ def test_excerpts_stay_within_their_bound():
         edit(f"line number {n} of", f"changed {n} of", ref=f"e{n}") for n in range(0, 3_000, 30)
     ]
 
-    assert len(slices(read(page), *many)[0].excerpt()) <= MAX_EXCERPT_CHARS + 100 * len(CUT_LINES)
+    assert len(slices(read(page), *many)[0].excerpt_text()) <= MAX_EXCERPT_CHARS + 100 * len(
+        CUT_LINES
+    )

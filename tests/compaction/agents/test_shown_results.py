@@ -20,13 +20,13 @@ def shell(command: str) -> CalledTool:
     return CalledTool("c1", "bash", orjson.dumps({"command": command}).decode())
 
 
-def cut(text: str, call: CalledTool) -> str | None:
+def cut_text(text: str, call: CalledTool) -> str | None:
     raw = shown_result(result(text), call)
     return None if raw is None else orjson.loads(raw)["content"]
 
 
 def test_a_long_log_becomes_its_first_and_last_lines():
-    text = cut(_LOG, shell("cd app && npm install"))
+    text = cut_text(_LOG, shell("cd app && npm install"))
 
     assert text is not None
     assert text.startswith("step 0: ")
@@ -39,7 +39,7 @@ def test_errors_between_head_and_tail_are_named():
     lines = _LOG.split("\n")
     lines[200] = "ERROR: could not resolve host mirror.example"
 
-    text = cut("\n".join(lines), shell("make all"))
+    text = cut_text("\n".join(lines), shell("make all"))
 
     assert text is not None
     assert "could not resolve host mirror.example" in text
@@ -56,19 +56,19 @@ def test_errors_between_head_and_tail_are_named():
     ],
 )
 def test_a_file_that_is_worked_with_stays_whole(call: CalledTool):
-    assert cut(_LOG, call) is None
+    assert cut_text(_LOG, call) is None
 
 
 def test_code_stays_whole_whatever_showed_it():
-    assert cut(_CODE, shell("git show HEAD")) is None
+    assert cut_text(_CODE, shell("git show HEAD")) is None
 
 
 def test_records_that_are_not_asked_for_again_stay_whole():
     record = orjson.dumps({"orders": [{"id": f"ORD-{n}", "fee": n} for n in range(300)]}).decode()
 
-    assert cut(record, CalledTool("c1", "get_orders", "{}")) is None
+    assert cut_text(record, CalledTool("c1", "get_orders", "{}")) is None
 
 
 def test_a_short_result_and_one_of_several_parts_stay_whole():
-    assert cut("ok\n" * 20, shell("make")) is None
+    assert cut_text("ok\n" * 20, shell("make")) is None
     assert shown_result(result(_LOG, parts=2), shell("make")) is None

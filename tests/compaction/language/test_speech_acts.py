@@ -172,7 +172,7 @@ SPOKEN = {
 }  # fmt: skip
 
 
-def spoken(place):
+def sentence_cases(place):
     return [pytest.param(code, row[place], id=code) for code, row in SPOKEN.items()]
 
 
@@ -180,7 +180,7 @@ def test_every_language_of_the_table_has_its_test_sentences():
     assert {row.code for row in (*LATIN_PHRASES, *OTHER_PHRASES)} == set(SPOKEN)
 
 
-@pytest.mark.parametrize(("code", "wishes"), spoken(0))
+@pytest.mark.parametrize(("code", "wishes"), sentence_cases(0))
 def test_three_standing_wishes_of_three_are_known(code, wishes):
     assert [wish for wish in wishes if not is_wish(wish)] == []
 
@@ -203,36 +203,36 @@ def test_a_mere_refusal_is_no_wish(answer):
     assert not is_wish(answer)
 
 
-@pytest.mark.parametrize(("code", "reports"), spoken(1))
+@pytest.mark.parametrize(("code", "reports"), sentence_cases(1))
 def test_reports_with_the_words_of_wishes_are_none(code, reports):
     assert [report for report in reports if is_wish(report)] == []
 
 
-@pytest.mark.parametrize(("code", "sentence"), spoken(2))
+@pytest.mark.parametrize(("code", "sentence"), sentence_cases(2))
 def test_an_outcome_is_told_from_a_failure(code, sentence):
     assert tells_success(sentence)
     assert not tells_failure(sentence)
 
 
-@pytest.mark.parametrize(("code", "sentence"), spoken(3))
+@pytest.mark.parametrize(("code", "sentence"), sentence_cases(3))
 def test_a_failure_is_told_from_a_success(code, sentence):
     assert tells_failure(sentence)
     assert not tells_success(sentence)
 
 
-@pytest.mark.parametrize(("code", "answer"), spoken(4))
+@pytest.mark.parametrize(("code", "answer"), sentence_cases(4))
 def test_an_acceptance_is_no_refusal(code, answer):
     assert is_acceptance(answer)
     assert not is_refusal(answer)
 
 
-@pytest.mark.parametrize(("code", "answer"), spoken(5))
+@pytest.mark.parametrize(("code", "answer"), sentence_cases(5))
 def test_a_refusal_is_no_acceptance(code, answer):
     assert is_refusal(answer)
     assert not is_acceptance(answer)
 
 
-@pytest.mark.parametrize(("code", "wishes"), spoken(0))
+@pytest.mark.parametrize(("code", "wishes"), sentence_cases(0))
 def test_the_language_of_a_wish_is_among_those_it_may_be_in(code, wishes):
     assert all(code in [row.code for row in languages_of(wish.lower())] for wish in wishes)
 

@@ -99,7 +99,7 @@ def request(body: Json) -> Call:
     return call(orjson.dumps(body), endpoint=MESSAGES if "messages" in body else RESPONSES)
 
 
-def compacted(body: Json, policy: CompactionPolicy = _FORCE) -> CompactedCall:
+def compacted_call(body: Json, policy: CompactionPolicy = _FORCE) -> CompactedCall:
     return compact_call(task(request(body), policy=policy), compact, CompactionMemory())
 
 
@@ -112,7 +112,7 @@ def sent_list(result: CompactedCall) -> list[Json]:
 @pytest.mark.parametrize("body", [messages_body(14), responses_body(14)])
 def test_old_turns_become_facts_and_the_rest_stays_byte_for_byte(body: Json):
     came = orjson.dumps(body)
-    result = compacted(body)
+    result = compacted_call(body)
     assert result.result.sent is not None
     sent = result.result.sent.body
 
@@ -127,7 +127,7 @@ def test_old_turns_become_facts_and_the_rest_stays_byte_for_byte(body: Json):
 
 
 def test_calls_and_results_of_messages_stay_pairs():
-    messages = sent_list(compacted(messages_body(14)))
+    messages = sent_list(compacted_call(messages_body(14)))
 
     for before, after in pairwise(messages):
         calls = [b["id"] for b in blocks_of(before) if b["type"] == "tool_use"]
@@ -141,7 +141,7 @@ def blocks_of(message: Json) -> list[Json]:
 
 
 def test_calls_outputs_and_reasoning_of_responses_go_or_stay_with_their_turn():
-    items = sent_list(compacted(responses_body(14)))
+    items = sent_list(compacted_call(responses_body(14)))
 
     calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
     outputs = [item["call_id"] for item in items if item.get("type") == "function_call_output"]
@@ -152,7 +152,7 @@ def test_calls_outputs_and_reasoning_of_responses_go_or_stay_with_their_turn():
 
 def test_thinking_of_turns_that_stay_is_untouched():
     body = messages_body(14)
-    kept = [block for m in sent_list(compacted(body)) for block in blocks_of(m)]
+    kept = [block for m in sent_list(compacted_call(body)) for block in blocks_of(m)]
 
     own = [block for m in body["messages"] for block in blocks_of(m)]
     signed = [block for block in kept if block["type"] == "thinking"]
@@ -164,7 +164,7 @@ def test_a_trimmed_result_keeps_what_stands_beside_its_text():
     body = messages_body(1)
     block = body["messages"][2]["content"][0]
     block |= {"is_error": True, "cache_control": {"type": "ephemeral"}}
-    result = compacted(body, CompactionPolicy(drops_signed=True))
+    result = compacted_call(body, CompactionPolicy(drops_signed=True))
 
     sent = sent_list(result)[2]["content"][0]
     assert len(sent["content"]) < len(block["content"])
@@ -172,7 +172,7 @@ def test_a_trimmed_result_keeps_what_stands_beside_its_text():
 
 
 @given(st.integers(0, 8), st.booleans())
-def test_what_is_not_changed_is_restored_byte_for_byte(turns: int, of_messages: bool):  # noqa: FBT001
+def test_unchanged_messages_are_restored_byte_for_byte(turns: int, of_messages: bool):  # noqa: FBT001
     body = messages_body(turns) if of_messages else responses_body(turns)
     raw = orjson.dumps(body)
     prompt = parse_prompt(raw, is_native=of_messages)
@@ -181,7 +181,7 @@ def test_what_is_not_changed_is_restored_byte_for_byte(turns: int, of_messages: 
     if chat.changed:
         return  # results were trimmed
 
-    assert form.restored(chat) == prompt.messages
+    assert form.caller_messages(chat) == prompt.messages
 
 
 _USER: Json = {"role": "user", "content": "a"}
@@ -200,7 +200,7 @@ _LATE_SYSTEM = [*messages_body(9)["messages"], {"role": "system", "content": "x"
 )
 def test_a_conversation_that_its_provider_keeps_or_checks_in_place_is_left_alone(body: Json):
     with pytest.raises(CannotCompactError, match="api"):
-        compacted(body)
+        compacted_call(body)
 
 
 @pytest.mark.parametrize(
@@ -211,4 +211,4 @@ def test_a_conversation_that_its_provider_keeps_or_checks_in_place_is_left_alone
     ],
 )
 def test_a_conversation_that_its_provider_compacts_is_left_alone(body: Json):
-    assert compacted(body).result.why == "native"
+    assert compacted_call(body).result.why == "native"
