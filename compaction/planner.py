@@ -328,9 +328,8 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _cut_index_keeping(self, state: CompactionState, point: int, keep: int) -> int:
         end = self._unsigned_cut_index(state, point, keep)
-        if not self.policy.drops_signed:
-            return end
-        return closed_turns_end(self.conversation, state.suffix.start, end, point)
+        start, drops = state.suffix.start, self.policy.drops_signed
+        return closed_turns_end(self.conversation, start, end, point) if drops else end
 
     def _unsigned_cut_index(self, state: CompactionState, point: int, keep: int) -> int:
         """The cut where nothing is signed."""
@@ -370,14 +369,13 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Compacts the part up to a cut, read once: to so many tokens, where there is a target."""
         start = state.suffix.start
         kept_indexes = self.conversation.standing_messages(start, end, state.suffix.end)
-        beside = _MESSAGE_TOKENS + sum(
-            self.conversation.messages[index].tokens for index in kept_indexes
-        )
+        messages = self.conversation.messages
+        beside = _MESSAGE_TOKENS + sum(messages[index].tokens for index in kept_indexes)
         units, number = self.conversation.units_between(start, end), len(state.parts) + 1
         index = index_text(number, units) if self.policy.is_recalled else ""
         beside += index_tokens(index, number, self.count)
         region = Region(
-            messages=self.conversation.messages,
+            messages=messages,
             units=self.conversation.units,
             start=start,
             end=end,
@@ -387,11 +385,13 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             earlier=tuple(part.segment for part in state.parts),
         )
         fitter = SegmentFitter(region, self.count, self.find)
+        sent_tokens = state.suffix.tokens - state.suffix.tokens_from(self.conversation, end)
 
         def compact_part(max_tokens: int) -> CompactedPart:
-            segment = fitter.segment_within(
-                max(1, max_tokens - beside) if self.policy.target else 0
-            )
+            if self.policy.target:
+                segment = fitter.segment_within(max(1, max_tokens - beside))
+            else:
+                segment = fitter.segment_without_target(sent_tokens - beside)
             tokens = segment.tokens + beside
             return CompactedPart(
                 at=state.suffix.end, segment=segment, kept=kept_indexes, tokens=tokens, index=index

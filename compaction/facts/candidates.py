@@ -98,7 +98,8 @@ class Records:
             columns += [self._facts(say) for say in formatters]
         for facts in zip(*columns, strict=True):
             variants = dict.fromkeys([*facts, *(_short_action(facts[0]) if is_bounded else ())])
-            yield Candidate(tuple([(fact,) for fact in variants]), pin=CandidatePin.ALWAYS)
+            pin = CandidatePin.NOT if is_bounded else CandidatePin.ALWAYS
+            yield Candidate(tuple([(fact,) for fact in variants]), pin=pin)
 
     @cached_property
     def _whole_facts(self) -> Sequence[Fact]:

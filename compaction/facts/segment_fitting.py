@@ -39,6 +39,9 @@ __all__ = ["Region", "SegmentFitter", "segment_within"]
 #: Share of a region's tokens that a segment may take where there is no target: of records and
 #: talk, and of what can be read again; and further tokens of the latter.
 _RECORDS_SHARE, _REREADABLE_SHARE, _REREADABLE_TOKENS = 0.75, 0.2, 150
+#: Share of a part with records as it was sent last that its segment may take where there is no
+#: target. With less, values of later calls are lost; with more, few desks are compacted.
+_SENT_SHARE: Final = 0.7
 #: Maximum share where there is no target, tokens of a region up to which that does not matter, and
 #: a pin above all.
 _MAX_SHARE, _LITTLE_TOKENS, _NO_PIN = 0.95, 256, CandidatePin.ALWAYS + 1
@@ -92,6 +95,18 @@ class SegmentFitter:
         if max_tokens not in self._made:
             self._made[max_tokens] = self._build_segment(max_tokens)
         return self._made[max_tokens]
+
+    def segment_without_target(self, sent_tokens: int) -> Segment:
+        """The segment where there is no target: users' words whole, and less than was sent.
+
+        Args:
+            sent_tokens: Tokens of the part as it was sent last, its results trimmed.
+        """
+        room = int(_SENT_SHARE * min(sent_tokens, self._before))
+        whole = self.segment_within(0)
+        if self._is_rereadable or not self._read.exchanges or whole.tokens <= room:
+            return whole
+        return self._fit(self._desk_fitter, room, CandidatePin.ALWAYS)[0]
 
     def _build_segment(self, max_tokens: int) -> Segment:
         room = max_tokens or self._room_without_target
@@ -182,6 +197,12 @@ class SegmentFitter:
             speech = self._speech.candidates(is_bounded=False, pins_replies=False)
             return self._make_fitting([*speech, *self._commands(self._room_without_target)])
         return self._make_fitting(self._whole)
+
+    @cached_property
+    def _desk_fitter(self) -> Fitting:
+        """The fitting where users' words stand, and records and replies must find room."""
+        speech = self._speech.candidates(is_bounded=False, pins_replies=False)
+        return self._make_fitting([*speech, *self._records.candidates(is_bounded=True)])
 
     def _target_fitter(self, max_tokens: int) -> Fitting:
         """The fitting where all but rules must find room."""

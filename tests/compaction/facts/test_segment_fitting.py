@@ -196,7 +196,23 @@ def test_a_simple_way_is_used_where_it_keeps_more_and_the_head_says_which():
     assert segment.tokens <= 90
 
 
-def test_however_a_region_was_fitted_before_it_gives_the_same():
+def test_without_a_target_a_desk_becomes_shorter_than_it_was_sent_and_users_words_stand():
+    fitter = SegmentFitter(region(*ORDERS), estimate_tokens)
+    sent_tokens = fitter.segment_within(0).tokens
+
+    segment = fitter.segment_without_target(sent_tokens)
+
+    assert segment.tokens <= 0.7 * sent_tokens
+    assert all(f"Where is order {number}? Send it to Mei." in segment.text for number in range(60))
+
+
+def test_without_a_target_a_plain_chat_keeps_what_was_told():
+    fitter = SegmentFitter(region(*SHOP), estimate_tokens)
+
+    assert fitter.segment_without_target(10) == fitter.segment_within(0)
+
+
+def test_a_region_gives_the_same_after_any_earlier_fittings():
     fitter = SegmentFitter(region(*ORDERS), estimate_tokens)
     sizes = (0, 300, 900, 300, 0)
 
