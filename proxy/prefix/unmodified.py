@@ -12,7 +12,6 @@ Control calls cannot read what planned ones would have stored for them, so a com
 more than sending all calls directly.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 from math import inf
@@ -29,10 +28,16 @@ from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.guard import CostComparison, Harm, HarmWatch
 from proxy.prefix.planned import Draft, Planned, PlanningTarget, UnmodifiedCall, layout_place
 from proxy.prefix.prediction.changes import CACHE_KEY_FIELDS, prefix_parameters
-from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing, stores_marks_alone
+from proxy.prefix.prediction.lookups import (
+    UnstoredPrefixes,
+    has_stored_nothing,
+    lookup_places,
+    stores_marks_alone,
+)
 from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex, expected_usage
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.marks import route_marks
+from proxy.prefix.prompts.prompt import ASSISTANT
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
 from proxy.records.mark_account import TeamStake
@@ -152,21 +157,37 @@ def compare_bill(planned: Planned, usage: Usage) -> UsageComparison:
 def _shared_reads(planned: Planned, usage: Usage, expected: Usage, direct: Usage) -> int:
     """Tokens that the unmodified call would have read of what a call read beyond expectation.
 
-    An end that others stored is that of the nearest block. In the conversation an earlier call
-    stored it, in another process say; before it a mark did, the gateway's but for the caller's own.
+    The read ended at the nearest place where the call looks. In what this process sent before,
+    only the estimate of its tokens was short, for both calls where both read the same entry. An end
+    beyond that others stored: that of the conversation's call before, in another process say; an
+    earlier one a mark did, the gateway's but for the caller's own.
     """
     more, call, came = usage.cache_read - expected.cache_read, planned.evidence.sent, planned.direct
-    if came is None or came.sent.early != call.early:
+    if came is None or came.sent.early != call.early or not call.regime.takes_marks:
         return more
-    scale = planned.evidence.expected.rescale(usage.prompt_tokens).scale
-    index = bisect_left(call.ends, usage.cache_read, hi=len(call.ends) - 1, key=scale.tokens_of)
-    lower, upper = (scale.tokens_of(call.ends[end]) for end in (max(0, index - 1), index))
-    block = index - 1 if upper - usage.cache_read < usage.cache_read - lower else index - 2
-    if block < call.block_ranges.messages.start:
-        is_marked = not call.regime.takes_marks or bool(came.sent.marks)
-        return more if is_marked else 0
+    read = planned.evidence.expected.rescale(usage.prompt_tokens)
+
+    def distance(place: int) -> int:
+        return abs(read.scale.tokens_of(call.ends[place]) - usage.cache_read)
+
+    place = min(lookup_places(call), key=distance, default=0)
+    if place <= read.same:
+        return more if came.expected.hit == read.hit else 0
+    if place <= call.block_ranges.messages.start or place < _previous_end(call):
+        return more if came.sent.marks else 0
     is_same = came.sent.blocks is call.blocks
     return max(more, usage.cache_read - direct.cache_read) if is_same else more
+
+
+def _previous_end(call: SentCall) -> int:
+    """Number of blocks before the latest answer, where the call before ended; 0 for none."""
+    is_answer = [block.role == ASSISTANT for block in call.blocks]
+    end = len(is_answer)
+    while end and not is_answer[end - 1]:
+        end -= 1
+    while end and is_answer[end - 1]:
+        end -= 1
+    return end
 
 
 def _with_more_reads(usage: Usage, more: int, regime: Regime) -> Usage:

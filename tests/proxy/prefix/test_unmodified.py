@@ -322,3 +322,33 @@ def test_end_that_a_mark_of_another_process_stored_would_not_be_read_directly():
 
     assert usage.cache_read > 0
     assert compare_bill(planned, usage).unmodified == Usage(write_30m=usage.prompt_tokens)
+
+
+def test_tokens_that_an_end_was_estimated_short_by_would_not_be_read_directly():
+    process, history = PlanningProcess(TARGETS[OPENAI]), list[dict[str, object]]()
+    for turns in range(6):
+        history = conversation_messages(turns, RULES * 3, "Where is parcel 1?")
+        tail = chat_message("user", f"It is {turns} o'clock.")
+        planned = process.plan(planning_request(body(*history, tail)))
+        usage = usage_of(planned)
+        process.planner.settle_call(planned, usage)
+    more = msgspec.structs.replace(
+        usage, cache_read=usage.cache_read + 9, write_30m=usage.write_30m - 9
+    )
+
+    assert usage.cache_read > 0
+    assert compare_bill(planned, more).unmodified == Usage(write_30m=usage.prompt_tokens)
+
+
+def test_read_before_the_end_of_the_call_before_would_not_come_directly():
+    process = PlanningProcess(TARGETS[OPENAI])
+    conversation(process, "1", 1)
+    call = planning_request(body(*conversation_messages(9, RULES * 3, "Where is parcel 2?")))
+    planned = process.plan(call)
+    usage = usage_of(planned)
+    more = msgspec.structs.replace(
+        usage, cache_read=usage.cache_read + 9, write_30m=usage.write_30m - 9
+    )
+
+    assert usage.cache_read > 0
+    assert compare_bill(planned, more).unmodified == Usage(write_30m=usage.prompt_tokens)
