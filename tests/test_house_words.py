@@ -27,7 +27,7 @@ MAX_RANKS = 14
 #: Exception classes by who can fix what they say; ``proxy/errors.py`` lists them.
 MAX_PUBLIC_EXCEPTIONS = 10
 #: Folders with a most of their own, by path.
-MAX_FILES = {"proxy/prefix": 45, "compaction/facts": 14}
+MAX_FILES = {"proxy/prefix": 45}
 #: Files directly in a folder, ``__init__.py`` aside.
 MAX_FOLDER_FILES = 15
 #: Names that say nothing of what they hold, and their greatest share among names bound in sources.

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.agents.file_slices import (
+from compaction.facts.file_slices import (
     CUT_LINES,
     MAX_EXCERPT_CHARS,
     MAX_WHOLE_CHARS,
