@@ -176,11 +176,12 @@ class RecalledAnswer:
         return self._filter.feed(self._reader.end())
 
     async def _answer_recall(self, request: RecallRequest) -> bytes:
-        """The caller's part of the rounds that follow, up to the next pause.
+        """The caller's part of the rounds that follow, up to one that does not recall by then.
 
         Raises:
             UpstreamError: If one did not begin.
         """
+        out = b""
         while True:
             await self._end_round()
             seen = self._filter.seen
@@ -191,14 +192,15 @@ class RecalledAnswer:
             self._is_between = False
             if following is None:
                 self._has_ended = self._is_over = True
-                return self._filter.end()
+                return out + self._filter.end()
             self._answer = following.answer
             self._reader = following.reader or PassthroughReader()
             self._has_ended = False
             opened = seen if self.is_stream else None
             self._filter = RecallFilter(TOOL_NAME, streamed=self.is_stream, opened=opened)
-            out = self._pass_on(self._answer.first_piece)
-            if out or (again := self._filter.request) is None:
+            out += self._pass_on(self._answer.first_piece)
+            # Delivery ends with a round that has ended, so none that recalls is left there.
+            if (again := self._filter.request) is None:
                 return out
             request = again
 

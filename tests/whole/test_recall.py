@@ -88,6 +88,26 @@ def test_text_before_a_recall_goes_on_in_a_stream_and_is_left_out_of_a_whole_ans
     run(tmp_path, next_turn, work)
 
 
+@pytest.mark.parametrize("first_text", ["", "One. "])
+def test_a_streamed_answer_goes_on_after_each_of_several_recalls(
+    tmp_path: Path, first_text: str
+) -> None:
+    texts = [first_text, "Two. ", "", "It is there."]
+
+    def script(body: dict[str, Any]) -> ModelTurn:
+        recalls = sum(message["role"] == "tool" for message in body["messages"])
+        calls = [(TOOL_NAME, {"id": str(recalls + 1)})] if recalls < 3 else []
+        return ModelTurn(text=texts[recalls], calls=calls)
+
+    async def work(desk: Desk) -> None:
+        raw = await desk.ask(conversation(0)[0], stream=True)
+
+        assert await text_of(raw, is_streamed=True) == "".join(texts)
+        assert len(desk.model.bodies) == 4
+
+    run(tmp_path, script, work)
+
+
 @pytest.mark.parametrize("is_streamed", [False, True])
 @pytest.mark.parametrize("recall_place", [0, 1])
 def test_a_recall_beside_the_callers_own_tools_is_left_out_and_its_calls_are_delivered(
