@@ -157,7 +157,7 @@ def _longest_known_state(
     at it does not hold, or another process, which never saw it, would decide otherwise.
     """
     points = list(planner.conversation.points_after(0))
-    for size in range(len(planner.keys), 0, -1):
+    for size in range(len(planner.keys), planner.conversation.lead, -1):
         state = memory.find(planner.prefix_key(size))
         if state is not None and (size == len(planner.keys) or state.calls == bisect(points, size)):
             return state

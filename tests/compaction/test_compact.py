@@ -165,6 +165,13 @@ def test_an_edited_conversation_goes_on_from_its_last_compaction():
     assert again.messages == compact(edited, WARM, memory=CompactionMemory()).messages
 
 
+def test_a_call_of_instructions_alone_leaves_nothing_behind_for_a_longer_one():
+    raws, memory = [system("a"), system("b"), *support(3)], CompactionMemory()
+    compact(raws[:1], WARM, memory=memory)
+
+    assert compact(raws, WARM, memory=memory) == compact(raws, WARM, memory=CompactionMemory())
+
+
 def test_another_scope_or_policy_knows_nothing_of_it():
     memory = CompactionMemory()
     raws = support(40)
