@@ -94,7 +94,7 @@ def test_a_streamed_answer_goes_on_after_each_of_several_recalls(
 ) -> None:
     texts = [first_text, "Two. ", "", "It is there."]
 
-    def script(body: dict[str, Any]) -> ModelTurn:
+    def next_turn(body: dict[str, Any]) -> ModelTurn:
         recalls = sum(message["role"] == "tool" for message in body["messages"])
         calls = [(TOOL_NAME, {"id": str(recalls + 1)})] if recalls < 3 else []
         return ModelTurn(text=texts[recalls], calls=calls)
@@ -105,7 +105,7 @@ def test_a_streamed_answer_goes_on_after_each_of_several_recalls(
         assert await text_of(raw, is_streamed=True) == "".join(texts)
         assert len(desk.model.bodies) == 4
 
-    run(tmp_path, script, work)
+    run(tmp_path, next_turn, work)
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
