@@ -5,6 +5,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
 from compaction.facts.call_outcomes import OK, UNKNOWN, action_outcome
+from compaction.facts.call_records import is_action
 from compaction.facts.fact import Fact, FactKind, Region
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import flatten_text, text_head
@@ -164,7 +165,7 @@ def _lost_failures(planner: CompactionPlanner, state: CompactionState) -> Iterat
         )
         for exchange in read_region(region).exchanges:
             ended = action_outcome(exchange)
-            if exchange.is_action and ended != OK and standing.isdisjoint(exchange.messages):
+            if is_action(exchange) and ended != OK and standing.isdisjoint(exchange.messages):
                 state_word = "unknown" if ended == UNKNOWN else "failed"
                 yield f"{exchange.called.name} ({state_word}) in turn {exchange.turn}"
 

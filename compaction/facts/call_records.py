@@ -59,13 +59,13 @@ def exchange_fact(
         if exchange.key
         else "result"
     )
-    is_action = kind is FactKind.ACTION
-    outcome_text = result if is_action or result else _outcome_in_place(exchange, ended)
+    says_outcome = kind is FactKind.ACTION
+    outcome_text = result if says_outcome or result else _outcome_in_place(exchange, ended)
     line = f"{text}{ARROW}{outcome_text}" if outcome_text else text
     is_left_out = ended.startswith(ERROR) and (ended.partition(": ")[2] or ended) not in line
     return Fact(
         kind=kind,
-        text=f"{line}{ARROW}{ended}" if is_action or is_left_out else line,
+        text=f"{line}{ARROW}{ended}" if says_outcome or is_left_out else line,
         turns=(exchange.turn,),
         messages=exchange.messages,
         key=key,
@@ -86,6 +86,12 @@ def _says_no_more(result: str, ended: str) -> bool:
     return result.endswith(words) and len(result) <= len(words) + _MAX_TITLE_CHARS
 
 
+def is_action(exchange: ToolExchange) -> bool:
+    """True if a call changed something, or failed at what is not only a look at something."""
+    failed = not is_read_only(exchange.called) and indicates_failure(exchange.result)
+    return exchange.is_action or failed
+
+
 def action_facts(
     part: RegionContents,
     format_result: ResultFormatter,
@@ -101,7 +107,7 @@ def action_facts(
             ended.
     """
     for exchange, still in zip(part.exchanges, is_current, strict=True):
-        if exchange.is_action:
+        if is_action(exchange):
             say = format_result if still else say_nothing
             yield exchange_fact(exchange, FactKind.ACTION, say, outcomes=outcomes)
 
@@ -130,7 +136,7 @@ def record_facts(
     """
     before = _earlier_record_turns(part)
     for exchange, still in zip(part.exchanges, is_current, strict=True):
-        if still and not exchange.is_action and not _is_thought(exchange):
+        if still and not is_action(exchange) and not _is_thought(exchange):
             replaces = before.get(exchange.key, 0)
             yield exchange_fact(
                 exchange, FactKind.RECORD, format_result, exchange.key, replaces, outcomes

@@ -8,6 +8,7 @@ from compaction.facts.call_records import (
     current_results,
     error_facts,
     exchange_fact,
+    is_action,
     mentioned_words,
     record_facts,
 )
@@ -68,6 +69,14 @@ def test_a_call_acts_by_its_verb_or_by_what_came_back(name, result):
 @pytest.mark.parametrize("result", ["It needed a seat", "", "x" * 400 + " successfully paid"])
 def test_other_calls_do_not(result):
     assert not exchange("look", result).is_action
+
+
+def test_a_call_that_failed_at_more_than_a_look_is_an_action():
+    limit = "error: credit_limit_exceeded: at most 5 days"
+
+    assert is_action(exchange("credit", limit))
+    assert not is_action(exchange("credit", '{"credit_id": "C1"}'))
+    assert not is_action(exchange("get_customer", "error: not found"))
 
 
 def test_each_action_stands_for_itself_and_says_its_outcome_once():
