@@ -208,8 +208,8 @@ def _removed_messages(planner: CompactionPlanner, state: CompactionState) -> Rem
     if not planner.policy.is_recalled or not state.parts:
         return None
     spans = (part.segment for part in state.parts)
-    kept = {index for part in state.parts for index in part.kept}
-    places = {n for span in spans for n in range(span.start, span.end)} - kept
+    standing = {index for part in state.parts for index in part.kept}
+    places = {n for span in spans for n in range(span.start, span.end)} - standing
     return RemovedMessages(
         planner.conversation, sorted(places | state.suffix.cut.keys()), planner.count
     )

@@ -68,14 +68,14 @@ def shell_steps(command: str) -> tuple[ShellStep, ...]:
 def _steps(bare: str, texts: Sequence[str]) -> Iterator[ShellStep]:
     """The steps of a command whose texts were taken out."""
     words: list[str] = []
-    given = redirect = ""
+    input_text = redirect = ""
     output = ("", False)
     for token in _TOKEN.finditer(f"{bare}\n"):
         word = token["word"]
         if token["end"]:
             if program := _without_prefixes(words):
-                yield ShellStep(program, given, *output)
-            words, given, redirect, output = [], "", "", ("", False)
+                yield ShellStep(program, input_text, *output)
+            words, input_text, redirect, output = [], "", "", ("", False)
         elif not word:
             redirect = token["to"] if token["to"].endswith(">") else ""
         elif redirect:
@@ -83,7 +83,7 @@ def _steps(bare: str, texts: Sequence[str]) -> Iterator[ShellStep]:
             output = output if path.startswith("/dev/") else (path, is_added)
             redirect = ""
         elif word[0] == "\x00" and word[1:].isdecimal():
-            given = texts[int(word[1:])]
+            input_text = texts[int(word[1:])]
         else:
             words.append(_plain(word))
 

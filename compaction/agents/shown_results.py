@@ -74,10 +74,10 @@ def _head_and_tail(text: str) -> str:
 
 def _lines_within(lines: Sequence[str], room: int) -> list[str]:
     """The first lines that have room."""
-    kept = []
+    first_lines = []
     for line in lines:
         room -= len(line) + 1
         if room < 0:
             break
-        kept.append(line)
-    return kept
+        first_lines.append(line)
+    return first_lines

@@ -93,12 +93,12 @@ class FileSlice(msgspec.Struct, kw_only=True, gc=False):
 
 def file_slices(exchanges: Sequence[ToolExchange]) -> list[FileSlice]:
     """The slices that still stand after some calls, those touched last first."""
-    known: dict[str, list[FileSlice]] = {}
+    slices_by_path: dict[str, list[FileSlice]] = {}
     for exchange in exchanges:
         if exchange.operations and not CallOutcome(exchange).is_wrong:
             for operation in exchange.operations:
-                _apply(known, operation, exchange)
-    slices = [one for path_slices in known.values() for one in path_slices]
+                _apply(slices_by_path, operation, exchange)
+    slices = [one for path_slices in slices_by_path.values() for one in path_slices]
     return list(_new_slices(sorted(slices, key=lambda one: one.message, reverse=True)))
 
 
@@ -107,21 +107,21 @@ def _new_slices(slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
     stands: dict[str, set[str]] = {}
     for one in slices:
         lines = {line.strip() for line in one.excerpt_text().split("\n")}
-        known = stands.setdefault(one.path, {""})
-        if len(lines - known) > _MIN_NEW_SHARE * len(lines):
-            known |= lines
+        standing_lines = stands.setdefault(one.path, {""})
+        if len(lines - standing_lines) > _MIN_NEW_SHARE * len(lines):
+            standing_lines |= lines
             yield one
 
 
 def _apply(
-    known: dict[str, list[FileSlice]], operation: FileOperation, exchange: ToolExchange
+    slices_by_path: dict[str, list[FileSlice]], operation: FileOperation, exchange: ToolExchange
 ) -> None:
     """Makes an operation on a file in what is known of it."""
     effect = operation.effect
-    slices = known.setdefault(operation.path, [])
+    slices = slices_by_path.setdefault(operation.path, [])
     if effect in _GONE:
-        for path in known if operation.path == ALL_FILES else [operation.path]:
-            known[path] = []
+        for path in slices_by_path if operation.path == ALL_FILES else [operation.path]:
+            slices_by_path[path] = []
     elif effect is FileEffect.VIEWED or (
         effect is FileEffect.SEARCHED and _CONTEXT(exchange.called.arguments)
     ):

@@ -142,14 +142,14 @@ class Speech:
                 lines.setdefault((fact.kind, fact.messages[0]), []).append(fact)
             else:
                 yield fact
-        for (kind, index), said in lines.items():
-            said.sort(key=lambda fact: self._places.get((kind, index, fact.text), 0))
+        for (kind, index), spoken in lines.items():
+            spoken.sort(key=lambda fact: self._places.get((kind, index, fact.text), 0))
             cut = _CUT if kind is FactKind.USER else " "
-            places = [self._places.get((kind, index, fact.text), 0) for fact in said]
-            text = said[0].text
-            for before, place, fact in zip(places, places[1:], said[1:], strict=False):
+            places = [self._places.get((kind, index, fact.text), 0) for fact in spoken]
+            text = spoken[0].text
+            for before, place, fact in zip(places, places[1:], spoken[1:], strict=False):
                 text += (" " if place == before + 1 else cut) + fact.text
-            yield msgspec.structs.replace(said[0], text=text)
+            yield msgspec.structs.replace(spoken[0], text=text)
 
     @cached_property
     def _marks(self) -> Mapping[int, Sequence[Fact]]:
@@ -174,11 +174,11 @@ class Speech:
             rules = tuple([mark for mark in left if mark in held])
             left = [mark for mark in left if mark not in held]
             first = tuple(beside) if not place else ()
-            said = msgspec.structs.replace(fact, text=piece)
+            sentence = msgspec.structs.replace(fact, text=piece)
             is_empty = piece.endswith(_ASKING) and not _holds_value(piece)
             answers = _ACCEPTED_FACTOR if first and not self._part.exchanges else 1.0
             yield Candidate(
-                ((*first, *held, said), *([rules] if rules else [])),
+                ((*first, *held, sentence), *([rules] if rules else [])),
                 is_mark=bool(rules),
                 factor=_USER_QUESTION_FACTOR if is_empty and not first else answers,
             )
