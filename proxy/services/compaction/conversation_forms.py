@@ -151,8 +151,8 @@ def _native_pieces(messages: Sequence[bytes]) -> Iterator[ChatPiece]:
         kinds = [members(block)["type"] for block in blocks]
         if role == _ASSISTANT:
             called = _CALL in kinds or not _THINKING.isdisjoint(kinds)
-            said = _answer_message(zip(kinds, blocks, strict=True)) if called else raw
-            yield ChatPiece(raw=said, start=index, end=index + 1)
+            message = _answer_message(zip(kinds, blocks, strict=True)) if called else raw
+            yield ChatPiece(raw=message, start=index, end=index + 1)
         else:
             yield from _user_pieces(raw, index, kinds, blocks)
 
@@ -167,8 +167,8 @@ def _user_pieces(
     for is_result, run in groupby(zip(kinds, blocks, strict=True), lambda one: one[0] == _RESULT):
         own = [block for _, block in run]
         if not is_result:
-            said = write_object({"role": _USER, "content": write_list(own)})
-            yield ChatPiece(raw=said, start=index, end=index + 1, blocks=tuple(own))
+            message = write_object({"role": _USER, "content": write_list(own)})
+            yield ChatPiece(raw=message, start=index, end=index + 1, blocks=tuple(own))
             continue
         for block in own:
             fields = members(block)
@@ -178,14 +178,14 @@ def _user_pieces(
 
 def _answer_message(parts: Iterator[tuple[bytes, bytes]]) -> bytes:
     """The chat message of an answer's blocks."""
-    said, calls, thinking = list[bytes](), list[bytes](), list[bytes]()
+    content_parts, calls, thinking = list[bytes](), list[bytes](), list[bytes]()
     for kind, block in parts:
         if kind == _CALL:
             fields = members(block)
             calls.append(_call(fields["id"], fields["name"], _encoded(fields["input"].decode())))
         else:
-            (thinking if kind in _THINKING else said).append(block)
-    return _assistant_message(said, calls, thinking)
+            (thinking if kind in _THINKING else content_parts).append(block)
+    return _assistant_message(content_parts, calls, thinking)
 
 
 def _item_pieces(messages: Sequence[bytes]) -> Iterator[ChatPiece]:
@@ -214,7 +214,7 @@ def _is_answer(fields: dict[str, bytes]) -> bool:
 
 def _items_message(items: Sequence[dict[str, bytes]]) -> bytes:
     """The chat message of an answer's items."""
-    said, calls, thinking = list[bytes](), list[bytes](), list[bytes]()
+    content_parts, calls, thinking = list[bytes](), list[bytes](), list[bytes]()
     for fields in items:
         kind = fields.get("type", b'"message"')
         if kind in _CALLS:
@@ -222,19 +222,19 @@ def _items_message(items: Sequence[dict[str, bytes]]) -> bytes:
         elif kind == _REASONING:
             thinking.append(write_object({**fields, "role": _NULL}))
         elif kind in _HOSTED:
-            said.append(write_object({"type": kind}))
+            content_parts.append(write_object({"type": kind}))
         elif kind == b'"message"' and "content" in fields:
             content = fields["content"]
-            said += elements(content) if content[:1] == b"[" else [_text_part(content)]
+            content_parts += elements(content) if content[:1] == b"[" else [_text_part(content)]
         else:
             raise CannotCompactError(_API)
-    return _assistant_message(said, calls, thinking)
+    return _assistant_message(content_parts, calls, thinking)
 
 
 def _assistant_message(
-    said: Sequence[bytes], calls: Sequence[bytes], thinking: Sequence[bytes]
+    content_parts: Sequence[bytes], calls: Sequence[bytes], thinking: Sequence[bytes]
 ) -> bytes:
-    fields = {"role": _ASSISTANT, "content": write_list(said) if said else _NULL}
+    fields = {"role": _ASSISTANT, "content": write_list(content_parts) if content_parts else _NULL}
     if calls:
         fields["tool_calls"] = write_list(calls)
     if thinking:
