@@ -42,7 +42,13 @@ _Keep = Annotated[int, typer.Option(help="The last turns that stay unmodified.",
 _Target = Annotated[
     int, typer.Option(help="Tokens to come down to; 0 for as far as facts go.", min=0)
 ]
-_ModelName = Annotated[str, typer.Option(help="Whose prices and tokens count.")]
+_ModelName = Annotated[
+    str,
+    typer.Option(
+        help="Whose prices and tokens count.",
+        show_default=f"the file's own, else {_DEFAULT_MODEL}",
+    ),
+]
 
 
 def compact(terminal: Terminal, catalog: "Callable[[], Catalog]") -> Callable[..., None]:
@@ -56,12 +62,14 @@ def compact(terminal: Terminal, catalog: "Callable[[], Catalog]") -> Callable[..
         mode: _Mode = usual.mode,
         keep_turns: _Keep = usual.keep_turns,
         target_tokens: _Target = usual.target,
-        model: _ModelName = _DEFAULT_MODEL,
+        model: _ModelName = "",
         as_json: AsJson = False,
     ) -> None:
         """Show what would be sent of a conversation, its facts, and why; nothing is sent."""
-        chosen = named_model(catalog(), model)
+        models = catalog()
+        chosen = named_model(models, model) if model else None
         text = _read(terminal, file)
+        chosen = chosen or models.find(_model_of(text)) or named_model(models, _DEFAULT_MODEL)
         policy = CompactionPolicy(
             mode=mode, keep_turns=keep_turns, target=target_tokens, force=force, once=force
         )
@@ -123,6 +131,14 @@ def _read(terminal: Terminal, file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         terminal.fail(f"{file} cannot be read: {error.strerror}.")
+
+
+def _model_of(body: bytes) -> str:
+    """The model that the body names, or an empty string."""
+    try:
+        return _model_field(body).model
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return ""
 
 
 def _show(terminal: Terminal, result: "DryRunResult", came: int, model: str) -> None:
@@ -197,7 +213,12 @@ class _Message(msgspec.Struct):
     tool_calls: list[_Call] | None = None
 
 
+class _ModelField(msgspec.Struct):
+    model: str = ""
+
+
 _message = msgspec.json.Decoder(_Message).decode
+_model_field = msgspec.json.Decoder(_ModelField).decode
 
 
 def _role_and_text(raw: bytes) -> tuple[str, str]:

@@ -163,6 +163,19 @@ def test_the_gateways_own_command_line_has_it_and_reads_what_is_piped():
 
 
 @pytest.mark.parametrize(
+    ("options", "model"),
+    [((), "claude-sonnet-5-5"), (("--model", "gpt-5.6-terra"), "gpt-5.6-terra")],
+    ids=["of the file", "of the option"],
+)
+def test_conversation_is_priced_for_the_files_own_model_unless_the_option_names_one(options, model):
+    body = orjson.dumps({"messages": talk(), "model": "claude-sonnet-5-5"})
+
+    document = orjson.loads(shell("-", "--json", *options, stdin=body).stdout)
+
+    assert document["model"] == model
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("/nowhere/talk.json",),
