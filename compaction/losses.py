@@ -27,7 +27,7 @@ from compaction.value_tokens import (
 )
 
 #: Removes counts of omitted items, which are not values of the kept text.
-_counts: Final = re.compile(r"\(\d+\)|and \d+ more").sub
+_counts: Final = re.compile(r"\(\d+ times\)|and \d+ more").sub
 #: Maximum names of one call that are looked up.
 _MAX_NAMES_PER_CALL: Final = 64
 #: Maximum losses that are reported, and maximum characters of an answer.

@@ -380,7 +380,6 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             start=start,
             end=end,
             point=state.suffix.end,
-            part=number,
             kept=frozenset(kept_indexes),
             earlier=tuple(part.segment for part in state.parts),
         )

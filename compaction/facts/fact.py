@@ -21,7 +21,7 @@ class FactKind(StrEnum):
     SLICE = "slice"  #: Lines of a file as they were seen last, with later edits made.
     COMMAND = "command"  #: A command and how it ended.
     ERROR = "error"  #: What went wrong, and what fixed it where that is known.
-    GONE = "gone"  #: Actions and results that do not stand here any more, by their tools.
+    GONE = "gone"  #: Calls of which no line stands, by their tools.
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -75,7 +75,6 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
         start: The first message compacted.
         end: The first that is not.
         point: The first message that is not known yet where this is decided.
-        part: Number of the segment of the conversation that it becomes, from 1.
         kept: Messages within that stay messages of their own.
         earlier: The segments before it.
     """
@@ -85,6 +84,5 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     point: int = 0
-    part: int = 1
     kept: frozenset[int] = frozenset()
     earlier: tuple[Segment, ...] = ()

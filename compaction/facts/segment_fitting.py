@@ -25,7 +25,7 @@ from compaction.facts.fact import Fact, FactKind, Region, Segment
 from compaction.facts.files import file_facts, slice_facts
 from compaction.facts.fitting import Fitting, message_factors, region_words
 from compaction.facts.region_contents import read_region
-from compaction.facts.rendering import factor_shared_columns, render_segment
+from compaction.facts.rendering import factor_shared_columns, render_lines, segment_head
 from compaction.facts.simple_facts import best_simple_way, simple_facts
 from compaction.facts.speech import Speech
 from compaction.reading.message import Count
@@ -45,14 +45,15 @@ _SENT_SHARE: Final = 0.7
 #: Maximum share where there is no target, tokens of a region up to which that does not matter, and
 #: a pin above all.
 _MAX_SHARE, _LITTLE_TOKENS, _NO_PIN = 0.95, 256, CandidatePin.ALWAYS + 1
-#: Tokens of the line that lists omissions, and maximum tools that it names.
-_OMISSION_TOKENS, _MAX_NAMED_TOOLS = 40, 8
 #: Maximum attempts to meet the room, the share of it that may stay empty, and the factor by which
 #: it shrinks after one that is too long.
 _MAX_TRIES, _EMPTY_SHARE, _SHRINKING = 5, 0.03, 1.1
 #: Characters of results that may stand whole, for each token of the room.
 _SLICE_CHARS_PER_TOKEN: Final = 8
+#: Kinds of facts about calls.
 _EXCHANGED: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAND})
+#: Maximum tools that the last line names.
+_MAX_NAMED_TOOLS: Final = 8
 
 
 def segment_within(region: Region, max_tokens: int, count: Count) -> Segment:
@@ -249,8 +250,8 @@ class SegmentFitter:
     @cached_property
     def _head_tokens(self) -> int:
         """Tokens of a segment without facts."""
-        region = self._region
-        return self._count(render_segment((), region.part))
+        facts = [fact for one in self._whole for fact in one.variants[0]]
+        return self._count(self._text_of(facts).partition("\n")[0])
 
     def _segment_of(
         self, facts: Sequence[Fact], gone: Sequence[Candidate], simple_way: str = ""
@@ -258,7 +259,7 @@ class SegmentFitter:
         region = self._region
         ordered = factor_shared_columns(in_message_order(self._speech.join_sentences(facts)))
         every = (*ordered, *_omission_fact([one.fact for one in gone], region))
-        text = render_segment(every, region.part, simple_way)
+        text = self._text_of(every, simple_way)
         return Segment(
             start=region.start,
             end=region.end,
@@ -269,20 +270,22 @@ class SegmentFitter:
             simple_way=simple_way,
         )
 
+    def _text_of(self, facts: Sequence[Fact], simple_way: str = "") -> str:
+        """The text of a segment: a head, then its facts, a line each."""
+        lines = render_lines(facts)
+        earlier = [segment.text for segment in self._region.earlier]
+        return f"{segment_head(facts, lines, simple_way, earlier)}\n{lines}"
+
 
 def _omission_fact(gone: Sequence[Fact], region: Region) -> Iterator[Fact]:
     """A line that names the calls that are gone; nothing for none."""
     gone = [fact for fact in gone if fact.kind in _EXCHANGED]
     if not gone:
         return
-    did = [fact for fact in gone if fact.kind is FactKind.ACTION]
-    rest = [fact for fact in gone if fact.kind is not FactKind.ACTION]
-    pieces = [f"actions: {_tool_counts(did)}"] if did else []
-    pieces += [f"results of {_tool_counts(rest)}"] if rest else []
     turns = sorted({turn for fact in gone for turn in fact.turns})
     yield Fact(
         kind=FactKind.GONE,
-        text="; ".join(pieces),
+        text=_tool_counts(gone),
         turns=(turns[0], turns[-1]) if len(turns) > 1 else (turns[0],),
         messages=(region.end - 1,),
     )
@@ -295,7 +298,7 @@ def _tool_counts(facts: Sequence[Fact]) -> str:
     )
     ordered = sorted(tools, key=lambda tool: (not tool.endswith(")"), -tools[tool]))
     named = [
-        f"{tool} ({tools[tool]})" if tools[tool] > 1 else tool
+        f"{tool} ({tools[tool]} times)" if tools[tool] > 1 else tool
         for tool in ordered[:_MAX_NAMED_TOOLS]
     ]
     more = len(tools) - len(named)

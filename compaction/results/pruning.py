@@ -244,7 +244,7 @@ def _is_column(value: Value) -> bool:
 
 def _with_count(items: list[Value], total: int) -> Value:
     """Some of a list, and how many there were."""
-    return {"some": items, "of": Number(total)}
+    return {f"some of {total}": items}
 
 
 def _sample_items(

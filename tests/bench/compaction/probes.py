@@ -220,10 +220,8 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
         value for value in map(plain, later_values(dialogue, marks[-1])) if stands(old, value)
     ]
     made: list[Segment] = []
-    for number, (start, end) in enumerate(pairwise(marks), start=1):
-        region = Region(
-            messages=messages, units=parts, start=start, end=end, part=number, earlier=tuple(made)
-        )
+    for start, end in pairwise(marks):
+        region = Region(messages=messages, units=parts, start=start, end=end, earlier=tuple(made))
         made.append(segment_within(region, 0, count))
     whole = Region(messages=messages, units=parts, start=first, end=marks[-1])
     once = plain(segment_within(whole, 0, count).text)

@@ -194,8 +194,8 @@ def calls_in(text: str) -> int:
 def test_an_omitted_record_is_named_as_gone(kinds, max_tokens):
     segment = segment_within(region_of(kinds), max_tokens, estimate_tokens)
     whole = segment_within(region_of(kinds), 0, estimate_tokens)
-    gone = sum(map(int, re.findall(r"\((\d+)\)", segment.text.rpartition("gone: ")[2])))
+    gone = sum(map(int, re.findall(r"\((\d+) times\)", segment.text.rpartition("not shown: ")[2])))
 
     if calls_in(segment.text) < calls_in(whole.text):
-        assert "gone: " in segment.text
+        assert "calls made, not shown: " in segment.text
         assert gone <= calls_in(whole.text) - calls_in(segment.text)

@@ -184,7 +184,7 @@ def test_facts_of_earlier_segments_leave_their_room_to_new_ones():
     first = segment_within(region(*turns, end=2), len(LISTING) // 2, len)
     paths = set(first.text.split()) & set(LISTING.split())
 
-    again = names_kept(read_contents(*turns, start=2, part=2, earlier=(first,)))[0]
+    again = names_kept(read_contents(*turns, start=2, earlier=(first,)))[0]
     alone = names_kept(read_contents(*turns, start=2))[0]
 
     assert paths

@@ -10,4 +10,4 @@ def test_facts_are_equal_when_they_say_the_same():
 def test_a_region_holds_nothing_and_knows_no_earlier_segment_unless_it_is_said():
     region = Region(messages=(), units=(), start=0, end=0)
 
-    assert (region.part, region.kept, region.earlier) == (1, frozenset(), ())
+    assert (region.kept, region.earlier) == (frozenset(), ())
