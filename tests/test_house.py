@@ -112,11 +112,11 @@ def functions(path: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def test_the_top_level_holds_nothing_unasked():
-    found = {p.name for p in ROOT.iterdir() if not p.name.startswith(".")} - IGNORED
-    found = {p for p in found if not p.endswith(".egg-info")}
+    names = {p.name for p in ROOT.iterdir() if not p.name.startswith(".")} - IGNORED
+    names = {p for p in names if not p.endswith(".egg-info")}
 
-    assert found <= TOP_LEVEL
-    assert found >= TOP_LEVEL
+    assert names <= TOP_LEVEL
+    assert names >= TOP_LEVEL
 
 
 def test_files_stay_under_the_wall():
@@ -247,7 +247,7 @@ def test_every_test_has_its_source():
             folder = ROOT / path.parent.relative_to(ROOT / "tests")
             words = path.stem.removeprefix("test_").split("_")
             names = ["_".join(words[:end]) for end in range(1, len(words) + 1)]
-            candidates = (folder / f"{each}{end}" for each in names for end in (".py", ".toml"))
+            candidates = (folder / f"{name}{end}" for name in names for end in (".py", ".toml"))
             if not any(source.exists() for source in candidates):
                 stray.append(name(path))
 

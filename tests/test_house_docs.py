@@ -30,7 +30,7 @@ def documents() -> list[Path]:
     """
     folders = (ROOT / ".github", *(ROOT / name for name in (*PACKAGES, "tests")))
     within = [path for folder in folders for path in folder.rglob("*.md")]
-    return sorted([ROOT / "README.md", *(each for each in within if PROMPTS not in each.parents)])
+    return sorted([ROOT / "README.md", *(path for path in within if PROMPTS not in path.parents)])
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -68,7 +68,7 @@ def test_documents_are_found_in_every_package_and_hidden_folder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("One two. Three\nfour? Five", ["One two.", "Three four?", "Five"]),
         ("It is 0.5 s. Yes", ["It is 0.5 s.", "Yes"]),
@@ -79,5 +79,5 @@ def test_documents_are_found_in_every_package_and_hidden_folder() -> None:
         ("| a | b |\n|---|---|\n| c. d | e |\n\nText", ["Text"]),
     ],
 )
-def test_sentences_end_with_a_stop_a_paragraph_or_an_item(text: str, found: list[str]) -> None:
-    assert list(sentences(text)) == found
+def test_sentences_end_with_a_stop_a_paragraph_or_an_item(text: str, expected: list[str]) -> None:
+    assert list(sentences(text)) == expected

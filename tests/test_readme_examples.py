@@ -41,7 +41,7 @@ def command_lines() -> list[str]:
     lines = [line for block in blocks("sh") for line in block.splitlines()]
     parts = [part for line in lines for part in line.partition("#")[0].split("&&")]
     inline = re.findall(r"`(thriftgate [^`\n]+)`", text)
-    return [each.strip() for each in (*parts, *inline) if each.strip().startswith("thriftgate ")]
+    return [part.strip() for part in (*parts, *inline) if part.strip().startswith("thriftgate ")]
 
 
 def parse_command(line: str) -> Any:
@@ -148,9 +148,9 @@ def test_wrong_command_line_is_refused(line: str):
 def test_tasks_of_the_readme_run_on_a_new_installation(
     tmp_path: Path, installation: dict[str, str]
 ):
-    tasks = [each for each in command_lines() if each in "".join(blocks("sh"))]
-    runnable = [each for each in tasks if not UNRUN.search(each)]
-    printed = {each: run(each, tmp_path, installation) for each in runnable}
+    tasks = [line for line in command_lines() if line in "".join(blocks("sh"))]
+    runnable = [task for task in tasks if not UNRUN.search(task)]
+    printed = {task: run(task, tmp_path, installation) for task in runnable}
 
     assert "1 budget, 1 objective" in printed["thriftgate check"]
     assert "teams-month" in printed["thriftgate budgets"]

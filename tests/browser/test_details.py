@@ -26,7 +26,7 @@ def paths(chromium: Browser, gateway: DemoGateway, session_state: object) -> dic
     page.goto("/admin/calls")
     links = page.locator("#calls-title ~ .scroll tbody a.id")
     calls = [link.get_attribute("href") or "" for link in links.all()]
-    call = next(each for each in calls if is_drawn_in_full(page, each))
+    call = next(call for call in calls if is_drawn_in_full(page, call))
     context.close()
     return {
         "call": call,

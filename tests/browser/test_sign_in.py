@@ -88,15 +88,15 @@ def test_a_link_signs_in_once(stranger: Page, gateway: DemoGateway) -> None:
     expect(stranger.get_by_role("alert")).to_be_visible()
 
 
-@pytest.mark.parametrize("wanted", VIEWS, ids=lambda each: each.name)
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_the_page_of_signing_in_reads_well(
     chromium: Browser,
     gateway: DemoGateway,
     take_picture: Callable[[Page, str], None],
-    wanted: View,
+    view: View,
 ) -> None:
     context = chromium.new_context(
-        base_url=gateway.url, viewport=wanted.viewport, color_scheme=wanted.color_scheme
+        base_url=gateway.url, viewport=view.viewport, color_scheme=view.color_scheme
     )
     page = context.new_page()
     watch = Watch(page, gateway.url)
@@ -105,7 +105,7 @@ def test_the_page_of_signing_in_reads_well(
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     faults = Axe().run(page).response["violations"]
-    assert [each["id"] for each in faults if each["impact"] in {"serious", "critical"}] == []
+    assert [fault["id"] for fault in faults if fault["impact"] in {"serious", "critical"}] == []
     assert watch.problems == []
-    take_picture(page, f"sign-in-{wanted.name}")
+    take_picture(page, f"sign-in-{view.name}")
     context.close()

@@ -85,15 +85,17 @@ def operations(sdk: SdkUnderTest = OPENAI) -> list[Operation]:
     root = Path(str(importlib.import_module(sdk.name).__file__)).parent / "resources"
     beta = root / (sdk.beta_folder or "none")
     by_path: dict[tuple[str, str, str], Operation] = {}
-    for file in sorted(root.rglob("*.py"), key=lambda each: (each.is_relative_to(beta), each)):
+    for file in sorted(root.rglob("*.py"), key=lambda path: (path.is_relative_to(beta), path)):
         module = ".".join((sdk.name, "resources", *file.relative_to(root).with_suffix("").parts))
         imported = importlib.import_module(module.removesuffix(".__init__"))
-        for each in _operations_in(file, imported, sdk):
-            by_path.setdefault((each.method, each.path, each.query), each)
+        for example in _operations_in(file, imported, sdk):
+            by_path.setdefault((example.method, example.path, example.query), example)
             if file.is_relative_to(beta):
-                operation = replace(each, query=each.query or sdk.beta_query)
+                operation = replace(example, query=example.query or sdk.beta_query)
                 by_path.setdefault((operation.method, operation.path, operation.query), operation)
-    return sorted(by_path.values(), key=lambda each: (not each.query, each.path.count("{")))
+    return sorted(
+        by_path.values(), key=lambda operation: (not operation.query, operation.path.count("{"))
+    )
 
 
 def fields(params: type) -> dict[str, bool]:
@@ -197,8 +199,8 @@ def _params(
         if ast.unparse(call).endswith("QueryParams)"):
             continue
         kinds = call.args[1]
-        each = [kinds.body, kinds.orelse] if isinstance(kinds, ast.IfExp) else [kinds]
-        values = [_value(node, module) for node in each]
+        branches = [kinds.body, kinds.orelse] if isinstance(kinds, ast.IfExp) else [kinds]
+        values = [_value(node, module) for node in branches]
         flat = [one for kind in values for one in (get_args(kind) or (kind,))]
         return tuple(one for one in flat if hasattr(one, "__required_keys__"))
     return ()

@@ -47,7 +47,7 @@ def main() -> None:
     given, rest = parser.parse_known_args()
     end_children_when_terminated()
     shares = [share(sdk, rest) for name, sdk in SDKS.items() if given.sdk in {None, name}]
-    sys.exit(0 if all(each is None or each >= given.least for each in shares) else 1)
+    sys.exit(0 if all(share is None or share >= given.least for share in shares) else 1)
 
 
 def share(sdk: SdkUnderTest, rest: list[str]) -> float | None:

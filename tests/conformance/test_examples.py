@@ -57,7 +57,9 @@ def test_a_page_holds_one_item():
 
 @pytest.mark.parametrize("sdk", SDKS.values(), ids=SDKS)
 def test_the_example_of_every_answer_is_valid(sdk: SdkUnderTest):
-    answers = [each for each in operations(sdk) if not each.is_binary]
-    for kind in [each.line or each.answer for each in answers] + [each.events for each in answers]:
+    answers = [operation for operation in operations(sdk) if not operation.is_binary]
+    for kind in [answer.line or answer.answer for answer in answers] + [
+        answer.events for answer in answers
+    ]:
         if kind is not None:
             TypeAdapter(kind).validate_python(json.loads(json.dumps(example(kind))))

@@ -39,13 +39,13 @@ def test_bodies_are_ones_that_the_gateway_reads(scene):
             assert step.expects == 200
 
 
-@pytest.mark.parametrize("scene", [each for each in MIXES if each is not bad_input])
+@pytest.mark.parametrize("scene", [mix for mix in MIXES if mix is not bad_input])
 def test_every_result_of_a_tool_answers_a_call_before_it(scene):
     for step in play_scene(scene):
         body = json.loads(step.data)
         called: set[str] = set()
         for item in body.get("messages", body.get("input")):
-            called |= {each["id"] for each in item.get("tool_calls", ())}
+            called |= {tool_call["id"] for tool_call in item.get("tool_calls", ())}
             if item.get("type") == "function_call":
                 called.add(item["call_id"])
             answered = item.get("tool_call_id") or (

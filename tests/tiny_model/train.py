@@ -109,8 +109,8 @@ class Block(nn.Module):
         rows, length, _ = hidden.shape
         normed = self.attn_norm(hidden)
         query, key, value = (
-            each(normed).view(rows, length, -1, HEAD).transpose(1, 2)
-            for each in (self.attn_q, self.attn_k, self.attn_v)
+            projection(normed).view(rows, length, -1, HEAD).transpose(1, 2)
+            for projection in (self.attn_q, self.attn_k, self.attn_v)
         )
         mixed = functional.scaled_dot_product_attention(
             _rotate(query, turn), _rotate(key, turn), value, is_causal=True, enable_gqa=True
@@ -197,8 +197,8 @@ class Text:
         least = size.turns // 2 if size.handbook else 1
         for _ in range(self._dice.randint(least, size.turns)):
             topic = self._dice.choice(self.topics)
-            asked = self._vary(self._dice.choice(topic["asks"]))
-            question = self.encode(f"<|im_start|>user\n{asked}<|im_end|>\n<|im_start|>assistant\n")
+            words = self._vary(self._dice.choice(topic["asks"]))
+            question = self.encode(f"<|im_start|>user\n{words}<|im_end|>\n<|im_start|>assistant\n")
             answer = self.encode(f"{topic['answer']}<|im_end|>")
             end = self.encode("\n")
             ids += [*question, *answer, *end]

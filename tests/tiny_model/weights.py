@@ -91,14 +91,14 @@ def _add_tokenizer(writer: gguf.GGUFWriter, model: Mapping[str, Any]) -> None:
 def convert(path: Path, folder: Path) -> None:
     """Write a model in the format of Hugging Face: safetensors, configuration and tokenizer."""
     reader = gguf.GGUFReader(path)
-    field = {name: each.contents() for name, each in reader.fields.items()}
+    field = {name: entry.contents() for name, entry in reader.fields.items()}
     heads = {"attn_q": field["llama.attention.head_count"]}
     heads["attn_k"] = field["llama.attention.head_count_kv"]
     tensors = {}
-    for each in reader.tensors:
-        kind = each.name.removesuffix(".weight").rpartition(".")[2]
-        data = np.asarray(each.data, dtype=np.float16)
-        tensors[_hugging_face_name(each.name)] = _halves_apart(data, heads.get(kind, 0))
+    for tensor in reader.tensors:
+        kind = tensor.name.removesuffix(".weight").rpartition(".")[2]
+        data = np.asarray(tensor.data, dtype=np.float16)
+        tensors[_hugging_face_name(tensor.name)] = _halves_apart(data, heads.get(kind, 0))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.safetensors").write_bytes(_safetensors(tensors))
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf8")

@@ -155,15 +155,17 @@ def as_items(messages: list[dict[str, Any]]) -> dict[str, Any]:
     return {"model": "gpt-lab", "instructions": RULE, "input": items, "store": False}
 
 
-@pytest.mark.parametrize(("api", "said"), [("messages", as_messages), ("responses", as_items)])
+@pytest.mark.parametrize(
+    ("api", "request_fields"), [("messages", as_messages), ("responses", as_items)]
+)
 def test_a_conversation_over_another_api_is_compacted_too(
-    compaction: GatewayFixture, api: str, said: Callable[..., dict[str, Any]]
+    compaction: GatewayFixture, api: str, request_fields: Callable[..., dict[str, Any]]
 ) -> None:
     receipts = []
     for turns in range(1, 31):
         answer = httpx.post(
             f"{compaction.url}/{api}",
-            json=said(conversation(turns)),
+            json=request_fields(conversation(turns)),
             headers={"authorization": f"Bearer {compaction.key}"},
             verify=PLAIN,
         )

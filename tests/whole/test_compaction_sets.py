@@ -46,15 +46,15 @@ def test_records_keep_nearly_all_pairs_that_an_airlines_desk_needs():
 
 @pytest.mark.parametrize("name", HALF)
 def test_facts_keep_no_less_than_simple_ways_at_half_of_the_tokens(name):
-    kept = kept_percent(name, "50 %")
+    percent = kept_percent(name, "50 %")
 
-    assert kept[FACTS] >= max(kept[way] for way in WAYS if way != FACTS)
+    assert percent[FACTS] >= max(percent[way] for way in WAYS if way != FACTS)
 
 
 def test_facts_keep_no_less_than_simple_ways_of_windows_of_twelve_thousand_tokens():
-    kept = kept_percent("12,000 tokens: values of later calls", "to 3,000")
+    percent = kept_percent("12,000 tokens: values of later calls", "to 3,000")
 
-    assert kept[FACTS] >= max(kept[way] for way in WAYS if way != FACTS)
+    assert percent[FACTS] >= max(percent[way] for way in WAYS if way != FACTS)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -105,10 +105,10 @@ def test_no_team_recalls_what_another_ones_conversation_holds(tmp_path: Path) ->
 
     async def work(desk: Desk) -> None:
         (theirs, place), (own, _) = conversation(0), conversation(2)
-        known = await desk.ask(theirs)
+        answer = await desk.ask(theirs)
         unknown = await desk.ask(own, team=1)
 
-        assert place in await text_of(known, is_streamed=False)
+        assert place in await text_of(answer, is_streamed=False)
         text = await text_of(unknown, is_streamed=False)
         assert place not in text
         assert "No shortened message holds these words" in text

@@ -112,8 +112,8 @@ def test_sentences_of_one_message_stand_on_one_line_and_gaps_in_users_words_are_
     speech = Speech(
         read_contents(user("I am Bo. It rains. I am 12."), assistant("So. It is. Yes."))
     )
-    said = [one.variants[0][-1] for one in speech.candidates(is_bounded=True)]
-    by_text = {fact.text: fact for fact in said}
+    facts = [one.variants[0][-1] for one in speech.candidates(is_bounded=True)]
+    by_text = {fact.text: fact for fact in facts}
 
     joined = speech.join_sentences(
         [by_text[text] for text in ("Yes.", "I am 12.", "So.", "I am Bo.")]

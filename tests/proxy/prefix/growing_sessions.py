@@ -29,14 +29,14 @@ Session = list[PlanningRequest]
 def session_messages(first: Sequence[Json], name: str, calls: int = 6) -> list[list[Json]]:
     """The messages of a session's calls, each with one more answer of its own."""
     talk = [SYSTEM, *first]
-    found = []
+    calls_messages = []
     for turn in range(calls):
-        found.append(list(talk))
+        calls_messages.append(list(talk))
         talk += [
             chat_message("assistant", f"{name}: step {turn}."),
             chat_message("user", f"{name}: on to {turn}."),
         ]
-    return found
+    return calls_messages
 
 
 def sessions(first: Callable[[str], Sequence[Json]], many: int = MANY) -> list[Session]:
@@ -62,20 +62,24 @@ def plan_sessions(
     sooner: Iterable[tuple[int, int, PlanningRequest]] = (),
 ) -> list[list[Planned]]:
     """Return how the calls of each session were planned; processes take turns within a session."""
-    found: list[list[Planned]] = [[] for _ in every]
+    planned_sessions: list[list[Planned]] = [[] for _ in every]
     for session, turn, call in sooner or interleave(every):
-        found[session].append(processes[(turn + session) % len(processes)].plan_and_settle(call))
-    return found
+        planned_sessions[session].append(
+            processes[(turn + session) % len(processes)].plan_and_settle(call)
+        )
+    return planned_sessions
 
 
-def names(found: Sequence[Planned], since: int = 0) -> set[bytes]:
-    return {each.draft.conversation for each in found[since:]}
+def names(planned_calls: Sequence[Planned], since: int = 0) -> set[bytes]:
+    return {planned.draft.conversation for planned in planned_calls[since:]}
 
 
-def are_apart(found: Sequence[Sequence[Planned]], since: int = 0) -> bool:
+def are_apart(sessions: Sequence[Sequence[Planned]], since: int = 0) -> bool:
     """True if each is one conversation from a call on, and no two are the same."""
-    every = [names(each, since) for each in found]
-    return all(len(each) == 1 for each in every) and len(set[bytes]().union(*every)) == len(every)
+    every = [names(session, since) for session in sessions]
+    return all(len(session_names) == 1 for session_names in every) and len(
+        set[bytes]().union(*every)
+    ) == len(every)
 
 
 def process(share: float = 0.0) -> PlanningProcess:

@@ -82,9 +82,9 @@ def _without_marks(value: Any) -> Any:
     return members
 
 
-def usage_of(found: Planned) -> Usage:
+def usage_of(planned: Planned) -> Usage:
     """Usage at a provider that keeps its promises."""
-    sent, expected = found.evidence.sent, found.evidence.expected
+    sent, expected = planned.evidence.sent, planned.evidence.expected
     return expected_usage(sent, expected, sent.estimate)
 
 
@@ -130,21 +130,24 @@ class PlanningProcess:
         layout = self.layout if plan.layout else None
         planned = self.planner.plan_call(draft, self.to, plan, layout, self.now)
         self.planner.adopt_plan(draft, planned.plan)
-        for name, each in {**draft.related_keys(), draft.conversation.hex(): planned.plan}.items():
-            held = self._plans.get(name)
-            grown = merge_plans(msgspec.json.decode(held, type=Plan), each) if held else each
+        sent_plans = {**draft.related_keys(), draft.conversation.hex(): planned.plan}
+        for name, sent_plan in sent_plans.items():
+            held = (
+                msgspec.json.decode(self._plans[name], type=Plan) if name in self._plans else None
+            )
+            grown = merge_plans(held, sent_plan) if held else sent_plan
             self._plans[name] = msgspec.json.encode(grown)
         return planned
 
     def _stored_plans(self, sought: Iterable[str]) -> dict[str, Plan]:
         """Return what a store has under these names, and where those lead."""
-        found = {}
+        plans = {}
         for name in sought:
             if held := self._plans.get(name):
-                found[name] = plan = msgspec.json.decode(held, type=Plan)
+                plans[name] = plan = msgspec.json.decode(held, type=Plan)
                 if there := self._plans.get(plan.conversation):
-                    found[plan.conversation] = msgspec.json.decode(there, type=Plan)
-        return found
+                    plans[plan.conversation] = msgspec.json.decode(there, type=Plan)
+        return plans
 
     def plan_and_settle(self, call: PlanningRequest, usage: Usage | None = None) -> Planned:
         """The call as it was sent, and learned from once it was answered.

@@ -66,14 +66,14 @@ def blocks(
     prompt: Prompt, fingerprint: Fingerprint, readings: Sequence[MessageReading] = ()
 ) -> tuple[PromptBlock, ...]:
     """Every place a breakpoint can stand, in wire order."""
-    known = readings or [
+    message_readings = readings or [
         MessageReading(parse_message(raw).role, fingerprint(raw)) for raw in prompt.messages
     ]
     first = count_leading(prompt)
     return (
         *tool_blocks(prompt, fingerprint),
         *leading_text_blocks(prompt, fingerprint, first),
-        *conversation_blocks(prompt, known, first),
+        *conversation_blocks(prompt, message_readings, first),
     )
 
 
@@ -87,11 +87,11 @@ def block(
 
 def users(regime: Regime, *stretches: tuple[str, int], **more: Any) -> SentCall:
     """A call of user messages, one per stretch of so many tokens."""
-    found = tuple(
+    stretch_blocks = tuple(
         block(name, size * BYTES_PER_TOKEN, at=index)
         for index, (name, size) in enumerate(stretches)
     )
-    return SentCall(regime=regime, blocks=found, **more)
+    return SentCall(regime=regime, blocks=stretch_blocks, **more)
 
 
 def one_message(regime: Regime, *stretches: tuple[str, int], **more: Any) -> SentCall:
@@ -127,6 +127,6 @@ def sent_chat(
     **more: Any,
 ) -> SentCall:
     """A chat body as it is sent, its lines told apart."""
-    prompt, found = body(*messages, tools=tools)
-    leading = leading_lines(prompt, found)
-    return SentCall(regime=regime, blocks=found, lines=leading, marks=marks or {}, **more)
+    prompt, prompt_blocks = body(*messages, tools=tools)
+    leading = leading_lines(prompt, prompt_blocks)
+    return SentCall(regime=regime, blocks=prompt_blocks, lines=leading, marks=marks or {}, **more)

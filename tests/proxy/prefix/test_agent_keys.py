@@ -40,10 +40,10 @@ def body(session: str, turns: int = 0, rules: str = AGENT, **fields: Any) -> byt
     return orjson.dumps({"model": "any", "input": items, **fields})
 
 
-def usage_of(found: Planned) -> Usage:
+def usage_of(planned: Planned) -> Usage:
     """Return the usage that a provider charges for what is sent."""
-    sent = found.evidence.sent
-    return expected_usage(sent, found.evidence.expected, sent.estimate)
+    sent = planned.evidence.sent
+    return expected_usage(sent, planned.evidence.expected, sent.estimate)
 
 
 class KeyedProcess(PlanningProcess):
@@ -68,8 +68,8 @@ class KeyedProcess(PlanningProcess):
         return planned
 
 
-def key_of(found: Planned) -> Any:
-    return orjson.loads(found.body).get("prompt_cache_key")
+def key_of(planned: Planned) -> Any:
+    return orjson.loads(planned.body).get("prompt_cache_key")
 
 
 def test_two_sessions_of_an_agent_share_a_key_and_the_second_reads_what_the_first_wrote():

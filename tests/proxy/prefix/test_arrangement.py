@@ -60,14 +60,14 @@ def message(role: str, content: object) -> dict[str, object]:
     return {"role": role, "content": content}
 
 
-def contents(found: Prompt) -> list[Any]:
-    return [orjson.loads(raw)["content"] for raw in found.messages]
+def contents(prompt: Prompt) -> list[Any]:
+    return [orjson.loads(raw)["content"] for raw in prompt.messages]
 
 
-def words(found: Prompt) -> str:
+def words(prompt: Prompt) -> str:
     return "".join(
         content if isinstance(content, str) else "".join(part["text"] for part in content)
-        for content in contents(found)
+        for content in contents(prompt)
     )
 
 
@@ -76,13 +76,13 @@ def test_texts_that_came_as_strings_are_joined_into_strings(
     late: bool,  # noqa: FBT001 - a case of the table
 ):
     came = prompt(message("system", INSTRUCTIONS), message("user", "Hi"))
-    found = place_pieces(came, WISH, late=late).prompt
-    sent = join_texts(found, came)
+    placed = place_pieces(came, WISH, late=late).prompt
+    sent = join_texts(placed, came)
 
-    assert any(isinstance(content, list) for content in contents(found))
+    assert any(isinstance(content, list) for content in contents(placed))
     assert all(isinstance(content, str) for content in contents(sent))
-    assert words(sent) == words(found)
-    assert (sent.semi, sent.tail) == (None, found.tail)
+    assert words(sent) == words(placed)
+    assert (sent.semi, sent.tail) == (None, placed.tail)
 
 
 def test_parts_of_the_callers_own_stay_parts():
@@ -90,9 +90,9 @@ def test_parts_of_the_callers_own_stay_parts():
         message("system", [{"type": "text", "text": INSTRUCTIONS}]),
         message("user", [{"type": "text", "text": "Hi"}]),
     )
-    found = place_pieces(came, WISH, late=False).prompt
+    placed = place_pieces(came, WISH, late=False).prompt
 
-    assert join_texts(found, came) is found
+    assert join_texts(placed, came) is placed
 
 
 def test_a_prompt_that_was_not_split_stays_as_it_is_when_joined():
@@ -106,11 +106,11 @@ def test_a_part_that_is_no_plain_text_keeps_its_message():
     marked = {"type": "text", "text": "b", "cache_control": {}}
     picture = {"type": "image_url", "image_url": {"url": "u"}}
     rules = message("system", [{"type": "text", "text": "a"}, marked])
-    asked = message("user", [{"type": "text", "text": "a"}, picture])
-    found = prompt(rules, asked)
-    found = Prompt(fields=found.fields, messages=found.messages, semi=(0, 1), tail=1)
+    question = message("user", [{"type": "text", "text": "a"}, picture])
+    sent = prompt(rules, question)
+    sent = Prompt(fields=sent.fields, messages=sent.messages, semi=(0, 1), tail=1)
 
-    assert join_texts(found, came) is found
+    assert join_texts(sent, came) is sent
 
 
 def test_a_conversation_keeps_the_same_instructions_whatever_follows_them():
@@ -135,7 +135,7 @@ def read(raw: bytes) -> Any:
 
 
 def names(raw: bytes) -> list[str]:
-    return [each["function"]["name"] for each in read(raw)["tools"]]
+    return [tool["function"]["name"] for tool in read(raw)["tools"]]
 
 
 def test_a_prompt_that_came_in_order_stays_as_it_is():
@@ -189,7 +189,9 @@ def test_variable_text_goes_into_a_users_message_without_late_system_messages():
 def test_tools_come_in_one_order_which_the_plan_remembers():
     one = draft(body(*conversation_messages(0), tools=[tool("b"), tool("a")]))
     other = draft(body(*conversation_messages(0), tools=[tool("a"), tool("b")]))
-    first, second = (arrange_prompt(each, Plan(), None, late=True) for each in (one, other))
+    first, second = (
+        arrange_prompt(prompt_form, Plan(), None, late=True) for prompt_form in (one, other)
+    )
 
     assert names(first.prompt.render()) == ["a", "b"]
     assert first.prompt.tools == second.prompt.tools
@@ -298,28 +300,28 @@ def test_an_unmodified_prompt_is_the_callers_own_bytes():
 
 
 def test_tags_reach_no_model_even_where_nothing_is_planned():
-    asked = body(
+    request = body(
         chat_message("system", TAGGED), chat_message("user", "Well?"), tools=[tool("b", **MARK)]
     )
-    unmodified = unmodified_prompt(draft(asked), Plan())
+    unmodified = unmodified_prompt(draft(request), Plan())
 
-    assert b"<tg:" in asked
-    assert remove_body_tags(asked) == unmodified.prompt.render()
-    assert b"<tg:" not in remove_body_tags(asked)
+    assert b"<tg:" in request
+    assert remove_body_tags(request) == unmodified.prompt.render()
+    assert b"<tg:" not in remove_body_tags(request)
     assert set(unmodified.given) == {0}
     assert len(unmodified.blocks) == 3
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "tagged",
     [
         b"<tg:stable>",
         b'{"messages":[{"role":"user","content":"<tg:stable>never closed"}]}',
         b'{"messages":[{"role":"user","content":"no tags"}]}',
     ],
 )
-def test_where_no_tag_can_be_taken_off_the_body_stays(asked):
-    assert remove_body_tags(asked) is asked
+def test_where_no_tag_can_be_taken_off_the_body_stays(tagged):
+    assert remove_body_tags(tagged) is tagged
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of
     planned_sessions = plan_sessions(every, process(share=0.5))
 
     assert are_apart(planned_sessions)
-    assert {len({each.plan.arm for each in one}) for one in planned_sessions} == {1}
+    assert {len({planned.plan.arm for planned in one}) for one in planned_sessions} == {1}
     assert 10 < sum(one[0].plan.arm is ExperimentArm.CONTROL for one in planned_sessions) < 40
 
 
@@ -38,17 +38,17 @@ def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of
 def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tail, drops):
     def call(at: int, messages: list[Json]) -> PlanningRequest:
         """The call; what its history holds of reminders is none, or others than were sent."""
-        told = [chat_message("user", f"It is {at}:0{number}.") for number in range(tail)]
-        kept = messages if drops else with_history(messages)
-        return planning_request(body(*kept, *told))
+        reminders = [chat_message("user", f"It is {at}:0{number}.") for number in range(tail)]
+        history = messages if drops else with_history(messages)
+        return planning_request(body(*history, *reminders))
 
     def with_history(messages: list[Json]) -> list[Json]:
-        found: list[Json] = []
+        grown: list[Json] = []
         for message in messages:
             if message["role"] == "assistant":
-                found += [chat_message("user", f"It was {number}.") for number in range(tail)]
-            found.append(message)
-        return found
+                grown += [chat_message("user", f"It was {number}.") for number in range(tail)]
+            grown.append(message)
+        return grown
 
     every = []
     for number in range(MANY):
@@ -130,9 +130,9 @@ def test_a_retried_call_belongs_to_the_same_conversation():
 def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
     here = process()
     calls = session_messages(REMINDERS, "A")
-    before = [here.plan_and_settle(planning_request(body(*each))) for each in calls[:3]]
-    edited = [[*each[:-1], chat_message("user", "A: no, go left.")] for each in calls[2:3]]
-    (other,) = (here.plan_and_settle(planning_request(body(*each))) for each in edited)
+    before = [here.plan_and_settle(planning_request(body(*messages))) for messages in calls[:3]]
+    edited = [[*messages[:-1], chat_message("user", "A: no, go left.")] for messages in calls[2:3]]
+    (other,) = (here.plan_and_settle(planning_request(body(*messages))) for messages in edited)
     more = [chat_message("assistant", "Left."), chat_message("user", "Thanks.")]
     after = here.plan_and_settle(planning_request(body(*edited[0], *more)))
     again = here.plan_and_settle(planning_request(body(*calls[3])))
@@ -185,12 +185,16 @@ def test_marks_that_move_and_texts_that_become_parts_split_none():
 
     def parts(messages: list[Json]) -> list[Json]:
         return [
-            each | {"content": [{"type": "text", "text": each["content"]}]} for each in messages
+            message | {"content": [{"type": "text", "text": message["content"]}]}
+            for message in messages
         ]
 
     calls = session_messages(REMINDERS, "A")
     forms: list[Callable[[list[Json]], list[Json]]] = [mark_last, parts, list]
-    one = [planning_request(body(*forms[index % 3](each))) for index, each in enumerate(calls)]
+    one = [
+        planning_request(body(*forms[index % 3](messages_of_call)))
+        for index, messages_of_call in enumerate(calls)
+    ]
 
     assert are_apart(plan_sessions([one], process()))
     assert are_apart(plan_sessions([one], *both()))
@@ -212,7 +216,7 @@ def test_an_agent_that_takes_back_what_it_said_with_a_question_stays_one(process
         talk = session_messages(
             [chat_message("user", f"I am {name}."), chat_message("user", "Well?")], name
         )
-        every.append([call(at, each) for at, each in enumerate(talk)])
+        every.append([call(at, text) for at, text in enumerate(talk)])
     here = [process()] if processes == 1 else both()
 
     assert are_apart(plan_sessions(every, *here))
@@ -222,12 +226,14 @@ def test_an_agent_that_leaves_out_old_results_stays_one():
     def leave_out_old(messages: list[Json]) -> list[Json]:
         old = range(len(REMINDERS) + 2, len(messages) - 4, 2)
         return [
-            chat_message("user", "Left out.") if index in old and each["role"] == "user" else each
-            for index, each in enumerate(messages)
+            chat_message("user", "Left out.")
+            if index in old and message["role"] == "user"
+            else message
+            for index, message in enumerate(messages)
         ]
 
     calls = session_messages(REMINDERS, "A", 9)
-    one = [planning_request(body(*leave_out_old(each))) for each in calls]
+    one = [planning_request(body(*leave_out_old(call_messages))) for call_messages in calls]
 
     assert are_apart(plan_sessions([one], process()))
     assert are_apart(plan_sessions([one], *both()))
@@ -235,14 +241,14 @@ def test_an_agent_that_leaves_out_old_results_stays_one():
 
 def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
     def thinking(messages: list[Json]) -> list[Json]:
-        at = max(at for at, each in enumerate(messages) if each["role"] == "assistant")
+        at = max(at for at, message in enumerate(messages) if message["role"] == "assistant")
         thought = messages[at] | {"reasoning_content": "Let me think."}
         return [*messages[:at], thought, *messages[at + 1 :]]
 
     first, *others = session_messages(REMINDERS, "A")
     one = [
         planning_request(body(*first)),
-        *(planning_request(body(*thinking(each))) for each in others),
+        *(planning_request(body(*thinking(other))) for other in others),
     ]
 
     assert are_apart(plan_sessions([one], process()))
@@ -251,15 +257,15 @@ def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
 @pytest.mark.slow
 def test_items_of_the_responses_api_are_told_apart_too():
     def as_responses_body(messages: list[Json]) -> bytes:
-        found = []
+        items = []
         for message in messages:
             kind = "output_text" if message["role"] == "assistant" else "input_text"
             if message["role"] == "assistant":
-                found.append(
+                items.append(
                     {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"}
                 )
-            found.append(message | {"content": [{"type": kind, "text": message["content"]}]})
-        return orjson.dumps({"model": "any", "input": found, "store": False})
+            items.append(message | {"content": [{"type": kind, "text": message["content"]}]})
+        return orjson.dumps({"model": "any", "input": items, "store": False})
 
     every = [
         [

@@ -51,7 +51,7 @@ def test_replicas_that_share_a_store_tell_sessions_alike_and_so_does_one_that_be
 
     assert are_apart(planned_sessions)
     assert are_apart([[*a, *b] for a, b in zip(planned_sessions, later, strict=True)])
-    assert {len({each.plan.arm for each in one}) for one in planned_sessions} == {1}
+    assert {len({planned.plan.arm for planned in one}) for one in planned_sessions} == {1}
 
 
 def test_replicas_part_sessions_whose_first_call_is_the_same():
@@ -95,15 +95,15 @@ def test_no_session_is_split_or_merged_in_any_order_of_calls(
     here = [PlanningProcess(WAY, plans=plans) for _ in range(processes)]
     order = [at for at, calls in enumerate(every) for _ in calls]
     roll.shuffle(order)
-    found: list[list[Planned]] = [[] for _ in every]
+    planned_sessions: list[list[Planned]] = [[] for _ in every]
     for at in order:
-        call = planning_request(body(*every[at][len(found[at])]))
-        found[at].append(roll.choice(here).plan_and_settle(call))
+        call = planning_request(body(*every[at][len(planned_sessions[at])]))
+        planned_sessions[at].append(roll.choice(here).plan_and_settle(call))
 
-    assert are_apart(found, since=1)
-    for calls, each in zip(every, found, strict=True):
+    assert are_apart(planned_sessions, since=1)
+    for calls, planned_calls in zip(every, planned_sessions, strict=True):
         is_alone = sum(calls[0] == other[0] for other in every) == 1
-        assert not is_alone or len(names(each)) == 1
+        assert not is_alone or len(names(planned_calls)) == 1
 
 
 def link(*values: str, answers: tuple[tuple[int, int], ...] = ()) -> ConversationChain:

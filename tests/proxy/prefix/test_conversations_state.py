@@ -26,12 +26,12 @@ def body_with_opening(turns: int, opening: str) -> bytes:
 
 def marked_calls(process: PlanningProcess, *openings: str) -> list[bool]:
     """True for each call of a conversation that is sent with marks, calls coming fast."""
-    found = []
+    are_marked = []
     for turn, opening in enumerate(openings):
         process.now += SOON - 10.0
         call = planning_request(body_with_opening(turn, opening))
-        found.append(b"cache_control" in process.plan_and_settle(call).body)
-    return found
+        are_marked.append(b"cache_control" in process.plan_and_settle(call).body)
+    return are_marked
 
 
 def explicit_calls(*openings: str) -> list[bool]:
@@ -88,7 +88,7 @@ def test_a_state_remembers_the_latest_calls_only():
         state.record_call(sent, NOW + number, tokens=number, turns=number)
 
     assert (state.calls, state.latest, state.tokens, state.turns) == (40, NOW + 39, 39, 39)
-    sizes = [len(each) for each in (state.points, state.openings, state.endings)]
+    sizes = [len(entries) for entries in (state.points, state.openings, state.endings)]
     assert sizes == [4, 12, 4]
 
 

@@ -55,8 +55,10 @@ def suspended_after(
     treated, control = ArmTotals(), ArmTotals()
     for seen in range(100, most + 1, 100):
         left = [chance.random() < share for _ in range(100)]
-        control += sample_arm(a_conversation(chance, 1.0, 0.6) for each in left if each)
-        treated += sample_arm(a_conversation(chance, dearer, hits) for each in left if not each)
+        control += sample_arm(a_conversation(chance, 1.0, 0.6) for is_control in left if is_control)
+        treated += sample_arm(
+            a_conversation(chance, dearer, hits) for is_control in left if not is_control
+        )
         if compare_arms(treated, control).finding is ComparisonFinding.WORSE:
             return seen
     return None
@@ -86,9 +88,9 @@ def test_arms_that_are_equal_are_hardly_ever_told_apart_however_often_one_looks(
 
 @pytest.mark.parametrize(("harm", "within"), [({"dearer": 1.1}, 6_000), ({"hits": 0.5}, 2_000)])
 def test_a_tenth_more_cost_or_fewer_hits_is_found_within_some_thousand_conversations(harm, within):
-    found = [suspended_after(seed, within, **harm) for seed in range(10)]
+    suspensions = [suspended_after(seed, within, **harm) for seed in range(10)]
 
-    assert sum(after is not None for after in found) >= 9
+    assert sum(after is not None for after in suspensions) >= 9
 
 
 @pytest.mark.slow

@@ -210,9 +210,9 @@ def test_below_the_minimum_nothing_is_written_that_could_be_waited_for(calls):
 def test_remembered_writes_are_bounded():
     calls = InFlightWrites(max_writes=3)
     for number in range(50):
-        each = marked_call("x", (f"rules {number}", 10_000))
-        calls.record_write(each, 0.0, streamed=True)
-        calls.mark_readable(each, 1.0)
+        call = marked_call("x", (f"rules {number}", 10_000))
+        calls.record_write(call, 0.0, streamed=True)
+        calls.mark_readable(call, 1.0)
     for number in range(50):
         calls.record_write(marked_call("x", (f"others {number}", 10_000)), 0.0, streamed=True)
 
@@ -222,10 +222,10 @@ def test_remembered_writes_are_bounded():
 def test_once_all_have_ended_nobody_is_waited_for():
     calls = InFlightWrites(max_writes=8)
     calls_made = [marked_call(f"{number}", (f"rules {number % 4}", 10_000)) for number in range(20)]
-    for each in calls_made:
-        calls.record_write(each, 0.0, streamed=True)
-    for each in calls_made:
-        calls.forget_write(each)
+    for call in calls_made:
+        calls.record_write(call, 0.0, streamed=True)
+    for call in calls_made:
+        calls.forget_write(call)
 
     assert len(calls) == 0
 
@@ -239,7 +239,7 @@ def test_whatever_happens_waits_are_short_and_only_for_calls_under_way(steps):
         hold = calls.find_wait(calls_made[which], now)
         if hold is not None:
             assert hold.seconds <= 5.0
-            assert hold.writer in {id(each.evidence.sent) for each in live.values()}
+            assert hold.writer in {id(call.evidence.sent) for call in live.values()}
         if what == 0 and which not in live:
             calls.record_write(calls_made[which], now, streamed=True)
             live[which] = calls_made[which]
@@ -249,6 +249,6 @@ def test_whatever_happens_waits_are_short_and_only_for_calls_under_way(steps):
                 if what == 1
                 else calls.forget_write(live.pop(which))
             )
-    for each in live.values():
-        calls.forget_write(each)
-    assert all(calls.find_wait(each, now) is None for each in calls_made)
+    for call in live.values():
+        calls.forget_write(call)
+    assert all(calls.find_wait(call, now) is None for call in calls_made)

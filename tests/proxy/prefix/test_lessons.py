@@ -82,9 +82,9 @@ def test_text_whose_slot_its_caller_declares_is_not_proposed_to_move(header):
     words = "Time: {}" if header else "<tg:variable>Time: {}</tg:variable>"
     for number in range(23):
         feature.call(words.format(number), slots=header)
-    found = feature.call(words.format(23), slots=header)
+    planned = feature.call(words.format(23), slots=header)
 
-    assert feature.lessons.proposal(found) is None
+    assert feature.lessons.proposal(planned) is None
 
 
 def test_other_text_that_varies_beside_declared_text_is_proposed_to_move_all_the_same():
@@ -98,8 +98,8 @@ def test_other_text_that_varies_beside_declared_text_is_proposed_to_move_all_the
 
 
 def test_a_feature_whose_price_is_unknown_is_planned_as_usual():
-    known, unknown = Feature(), Feature(rates=False)
-    one = known.lessons.proposal(known.calls())
+    priced, unknown = Feature(), Feature(rates=False)
+    one = priced.lessons.proposal(priced.calls())
     other = unknown.lessons.proposal(unknown.calls())
 
     assert one is not None
@@ -115,9 +115,9 @@ def test_few_calls_propose_no_layout():
 
 def test_an_unknown_feature_has_no_proposal():
     feature = Feature()
-    found = feature.calls()
+    planned = feature.calls()
 
-    assert LayoutLearner().proposal(found) is None
+    assert LayoutLearner().proposal(planned) is None
 
 
 def test_calls_without_instructions_teach_nothing():
@@ -185,7 +185,9 @@ def test_evidence_makes_no_other_layout():
         move, calls=9, conversations=3, values=4, saving=7, shows="line 1"
     )
     other = msgspec.structs.replace(move, slot=PromptSlot.SEMI_STABLE)
-    one, two, three = (layout_effect(Layout(moves=(each,))) for each in (move, more, other))
+    one, two, three = (
+        layout_effect(Layout(moves=(moved_text,))) for moved_text in (move, more, other)
+    )
 
     assert one == two != three
 
@@ -277,7 +279,7 @@ def test_proposal_saves_what_the_layout_in_force_does_not_save_yet():
     beyond = feature.lessons.proposal(last, held)
 
     assert beyond is not None
-    saved = [sum(move.saving for move in each.moves) for each in (whole, beyond)]
+    saved = [sum(move.saving for move in layout.moves) for layout in (whole, beyond)]
     assert 0 < saved[1] < saved[0]
     assert whole.held_cost - beyond.held_cost == pytest.approx(saved[0] - saved[1], rel=0.01)
 

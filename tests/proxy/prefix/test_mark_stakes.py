@@ -29,16 +29,16 @@ PRICE = 1_000_000_000
 DAY_S = 86_400.0
 
 
-def cost(found: Planned) -> float:
+def cost(planned: Planned) -> float:
     """Cost of a call, in fresh tokens."""
-    return prompt_cost(usage_of(found), found.evidence.sent.regime)
+    return prompt_cost(usage_of(planned), planned.evidence.sent.regime)
 
 
-def direct_cost(found: Planned) -> float:
+def direct_cost(planned: Planned) -> float:
     """Cost of the call had it been sent unmodified, in fresh tokens."""
-    direct = found.direct
+    direct = planned.direct
     if direct is None:
-        return cost(found)
+        return cost(planned)
     sent = direct.sent
     return prompt_cost(expected_usage(sent, direct.expected, sent.estimate), sent.regime)
 
@@ -92,7 +92,10 @@ def test_every_fixed_place_is_marked_from_the_first_call_of_a_feature_on():
         for turns in range(2)
     )
 
-    assert [list(each.evidence.sent.marks) for each in (first, second)] == [[1, 2, 3], [1, 2, 5]]
+    assert [list(planned.evidence.sent.marks) for planned in (first, second)] == [
+        [1, 2, 3],
+        [1, 2, 5],
+    ]
     assert second.evidence.expected.tokens > 0.9 * first.evidence.sent.estimate
 
 
@@ -218,8 +221,8 @@ def test_a_call_that_costs_no_surcharge_needs_no_stake():
 def test_where_only_the_callers_marks_stand_nothing_is_at_stake():
     process = PlanningProcess(ANTHROPIC)
     own = {"type": "text", "text": LONG_RULES, "cache_control": {"type": "ephemeral"}}
-    said = {"type": "text", "text": "Where?", "cache_control": {"type": "ephemeral"}}
-    sent = send(process, body(chat_message("system", [own]), chat_message("user", [said])))
+    part = {"type": "text", "text": "Where?", "cache_control": {"type": "ephemeral"}}
+    sent = send(process, body(chat_message("system", [own]), chat_message("user", [part])))
 
     assert sent.trial is None
 

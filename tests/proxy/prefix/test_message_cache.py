@@ -41,7 +41,7 @@ def test_a_shared_prefix_ignores_cache_marks():
     )
 
     assert one.blocks != two.blocks
-    assert [each.digest for each in one.bare] == [each.digest for each in two.bare]
+    assert [message.digest for message in one.bare] == [message.digest for message in two.bare]
 
 
 def test_a_repeated_shared_prefix_is_read_once():

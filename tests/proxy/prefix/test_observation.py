@@ -45,9 +45,9 @@ LONG = RULES * 3
 
 def evidence(call: SentCall, *before: SentCall) -> CallEvidence:
     chains, traces = PrefixChainIndex(), CallTraces()
-    for each in before:
-        chains.record_call(each, None, 0)
-        traces.record_call(each, 0)
+    for earlier_call in before:
+        chains.record_call(earlier_call, None, 0)
+        traces.record_call(earlier_call, 0)
     return CallEvidence(
         sent=call, expected=chains.expect_read(call, 1), before=traces.previous_call(call), now=1
     )
@@ -103,8 +103,8 @@ def test_interval_steps_of_a_cache_are_no_miss():
 
 def test_a_provider_that_agrees_makes_the_reason_certain():
     call = users(VLLM, ("a", 1_600))
-    told = ProviderReason(MissReason.PROVIDER_SIDE, "it was evicted")
-    miss = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=told)
+    reason = ProviderReason(MissReason.PROVIDER_SIDE, "it was evicted")
+    miss = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=reason)
 
     assert miss is not None
     assert (miss.reason, miss.confidence) == (MissReason.PROVIDER_SIDE, ReasonConfidence.CERTAIN)
@@ -112,8 +112,8 @@ def test_a_provider_that_agrees_makes_the_reason_certain():
 
 def test_the_reason_of_a_provider_that_knows_better_holds():
     call = users(VLLM, ("a", 1_600))
-    told = ProviderReason(MissReason.DIVERGED, "the tools changed")
-    miss = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=told)
+    reason = ProviderReason(MissReason.DIVERGED, "the tools changed")
+    miss = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=reason)
 
     assert miss is not None
     assert miss.reason is MissReason.DIVERGED
@@ -185,7 +185,7 @@ def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first
         ]
         blocks[-1] = CachedBlock(role="user", tokens=blocks[-1].tokens, message=n, mark="5m")
         now = n * gap
-        known = CallEvidence(
+        evidence = CallEvidence(
             sent=call,
             expected=chains.expect_read(call, now),
             before=traces.previous_call(call),
@@ -198,7 +198,7 @@ def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first
             input=served.fresh, cache_read=served.read, write_5m=served.written.get("5m", 0)
         )
 
-        miss = explain_miss(known, usage, RATES)
+        miss = explain_miss(evidence, usage, RATES)
         assert (miss is None) == (n > 1)
         chains.record_call(call, usage, now)
         traces.record_call(call, now)
@@ -207,9 +207,9 @@ def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first
 def test_a_miss_shows_our_reason_beside_the_providers():
     call, other = users(VLLM, ("a", 1_600)), users(VLLM, ("b", 1_600))
     ours = explain_miss(evidence(other, call), Usage(input=1_600))
-    told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
-    theirs = explain_miss(evidence(other, call), Usage(input=1_600), provider_reason=told)
-    same = ProviderReason(ours.reason, "the input changed") if ours is not None else told
+    reason = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
+    theirs = explain_miss(evidence(other, call), Usage(input=1_600), provider_reason=reason)
+    same = ProviderReason(ours.reason, "the input changed") if ours is not None else reason
     agreed = explain_miss(evidence(other, call), Usage(input=1_600), provider_reason=same)
 
     assert ours is not None
@@ -230,8 +230,8 @@ def test_a_provider_that_sees_another_model_does_not_blame_the_caller_for_a_fall
         )
         for model in (b"a", b"b")
     )
-    told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
-    miss = explain_miss(evidence(call, before), Usage(input=1_600), provider_reason=told)
+    reason = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
+    miss = explain_miss(evidence(call, before), Usage(input=1_600), provider_reason=reason)
 
     assert miss is not None
     assert (miss.reason, miss.confidence) == (MissReason.REROUTED, ReasonConfidence.CERTAIN)
@@ -239,9 +239,9 @@ def test_a_provider_that_sees_another_model_does_not_blame_the_caller_for_a_fall
 
 
 def test_the_providers_reason_stands_alone_without_our_account():
-    told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_000)
+    reason = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_000)
     rates = TokenRates(input=1_000_000_000, cache_read=100_000_000)
-    miss = provider_miss(told, Usage(input=9_000), rates)
+    miss = provider_miss(reason, Usage(input=9_000), rates)
 
     assert miss == CacheMiss(
         reason=MissReason.PARAMETER_CHANGED,
@@ -277,8 +277,8 @@ def observe(process: PlanningProcess, turns: int, read: float | None = None) -> 
     """Observation of a call after so many answers; None reads as many tokens as expected."""
     planned = process.plan(planning_request(body(*conversation_messages(turns, LONG))))
     states = process.planner.memory.of(planned.draft.request.team).states
-    known = states.peek(planned.draft.conversation) or ConversationState()
-    observation = observe_call(planned, usage_of(planned, read), known)
+    state = states.peek(planned.draft.conversation) or ConversationState()
+    observation = observe_call(planned, usage_of(planned, read), state)
     process.planner.learn(planned, usage_of(planned, read))
     return observation
 
@@ -293,8 +293,8 @@ def test_a_call_that_goes_on_says_how_far_its_conversation_came_and_what_it_repe
     process = PlanningProcess(TARGETS["anthropic-breakpoint"])
     first, second, third = (observe(process, turns) for turns in range(3))
 
-    assert [each.before for each in (first, second, third)] == [0, 1, 2]
-    assert [each.left_out for each in (first, second, third)] == [None, 0, 0]
+    assert [evidence.before for evidence in (first, second, third)] == [0, 1, 2]
+    assert [evidence.left_out for evidence in (first, second, third)] == [None, 0, 0]
 
 
 def test_answers_in_a_prompt_that_nobody_knew_are_no_calls_of_its_conversation():

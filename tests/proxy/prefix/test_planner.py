@@ -34,9 +34,9 @@ def first(raw: bytes = body(*conversation_messages(0)), **fields: object) -> tup
     return planner, planner.begin_plan(planner.read_call(planning_request(raw, **fields)), 3)
 
 
-def a_usage(found, read: int = 0) -> Usage:
+def a_usage(planned, read: int = 0) -> Usage:
     """Return what a provider counts whose tokens are as long as we take them to be."""
-    return Usage(input=found.evidence.sent.estimate - read, cache_read=read)
+    return Usage(input=planned.evidence.sent.estimate - read, cache_read=read)
 
 
 def test_a_body_that_is_no_chat_is_left_alone_with_a_reason():
@@ -117,7 +117,7 @@ def test_tools_that_are_new_to_a_conversation_follow_in_their_callers_order():
     again = planning_request(body(*conversation_messages(0), tools=[tool("c"), tool("b")]))
     tools = msgspec.json.decode(process.plan_and_settle(again).body)["tools"]
 
-    assert [each["function"]["name"] for each in tools] == ["c", "b"]
+    assert [tool["function"]["name"] for tool in tools] == ["c", "b"]
 
 
 def test_cache_reads_of_the_control_arm_are_measured():
@@ -253,8 +253,8 @@ def test_the_providers_own_reason_is_believed():
     process = PlanningProcess(INTERVAL)
     process.plan_and_settle(planning_request(body(*conversation_messages(0))))
     planned = process.plan(planning_request(body(*conversation_messages(1))))
-    told = ProviderReason(MissReason.PARAMETER_CHANGED, "tools changed")
-    miss = process.planner.settle_call(planned, a_usage(planned), reason=told)
+    reason = ProviderReason(MissReason.PARAMETER_CHANGED, "tools changed")
+    miss = process.planner.settle_call(planned, a_usage(planned), reason=reason)
 
     assert miss is not None
     assert (miss.reason, miss.detail) == (
@@ -303,14 +303,14 @@ def test_fingerprints_are_equal_for_one_team_and_secret_alone():
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_expected"), [({}, True), ({"prompt_cache_retention": "in_memory"}, False)]
+    ("retention", "is_expected"), [({}, True), ({"prompt_cache_retention": "in_memory"}, False)]
 )
-def test_retention_that_a_call_asks_for_goes_before_the_routes(asked, is_expected):
+def test_retention_that_a_call_asks_for_goes_before_the_routes(retention, is_expected):
     regime = regime_at_retention(TARGETS["openai-interval"].regime, "24h")
     process = PlanningProcess(msgspec.structs.replace(TARGETS["openai-interval"], regime=regime))
-    process.plan_and_settle(planning_request(body(*conversation_messages(0), **asked)))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0), **retention)))
     process.now += 1_000.0
-    request = planning_request(body(*conversation_messages(1), **asked))
+    request = planning_request(body(*conversation_messages(1), **retention))
     planned = process.plan_and_settle(request)
 
     assert bool(planned.evidence.expected.tokens) == is_expected

@@ -41,8 +41,8 @@ def plan_and_settle(
 ) -> Planned:
     """The call, planned and settled; its body read with what ``reader`` knows."""
     split = reader.read("team", body)[1] if reader is not None else None
-    asked = PlanningRequest(team="team", feature="f", key="k", body=body, split=split)
-    draft = planner.read_call(asked)
+    request = PlanningRequest(team="team", feature="f", key="k", body=body, split=split)
+    draft = planner.read_call(request)
     plan = planner.known_plan(draft) or planner.begin_plan(draft, 0)
     planned = planner.plan_call(draft, to, plan, None, now)
     planner.adopt_plan(draft, planned.plan)

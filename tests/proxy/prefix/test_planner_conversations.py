@@ -38,7 +38,7 @@ EVERY = {"tau": 80, "agentdojo": 200, "lmcache": 50}
 
 
 def names(raw: bytes) -> list[str]:
-    return [each["function"]["name"] for each in orjson.loads(raw)["tools"]]
+    return [tool["function"]["name"] for tool in orjson.loads(raw)["tools"]]
 
 
 @cache
@@ -114,10 +114,13 @@ TOO_LONG_STEPS = {"implicit", "openai-interval"}
 
 @pytest.mark.parametrize("regime", sorted(set(ROUTES) - TOO_LONG_STEPS))
 def test_a_badly_ordered_prompt_shows_the_text_that_should_move(regime):
-    found = layout(regime)
+    learned_layout = layout(regime)
 
-    assert found is not None
-    assert [move.slot for move in found.moves] == [PromptSlot.VARIABLE, PromptSlot.SEMI_STABLE]
+    assert learned_layout is not None
+    assert [move.slot for move in learned_layout.moves] == [
+        PromptSlot.VARIABLE,
+        PromptSlot.SEMI_STABLE,
+    ]
 
 
 def test_where_nothing_so_short_is_cached_nothing_moves():
@@ -149,12 +152,12 @@ def calls(draw: st.DrawFn) -> list[bytes]:
     """A conversation's calls; tools flicker, come shuffled and late, what is said only grows."""
     system = [chat_message("system", draw(CONTENT)) for _ in range(draw(st.integers(0, 2)))]
     messages: list[Json] = [chat_message("user", draw(CONTENT))]
-    found = []
+    bodies = []
     for _ in range(draw(st.integers(1, 4))):
         tools = [tool(name) for name in draw(TOOLS)]
-        found.append(body(*system, *messages, **({"tools": tools} if tools else {})))
+        bodies.append(body(*system, *messages, **({"tools": tools} if tools else {})))
         messages += [chat_message("assistant", draw(WORDS)), chat_message("user", draw(CONTENT))]
-    return found
+    return bodies
 
 
 @pytest.mark.slow
@@ -167,12 +170,12 @@ def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
     *both, third = (PlanningProcess(to, plans=plans) for _ in range(3))
     order: list[str] = []
     for raw in bodies:
-        found = roll.choice(both).send(raw)
+        planned = roll.choice(both).send(raw)
 
-        assert without_marks(third.plan(planning_request(raw)).body) == without_marks(found.body)
+        assert without_marks(third.plan(planning_request(raw)).body) == without_marks(planned.body)
         if to.late:  # else what varies joins the user's words
-            assert_nothing_lost(raw, found.body)
+            assert_nothing_lost(raw, planned.body)
         if b'"tools"' in raw:
-            sent = names(found.body)
+            sent = names(planned.body)
             order += [name for name in sent if name not in order]
             assert sent == [name for name in order if name in sent]

@@ -23,13 +23,13 @@ def system_texts(raw: bytes) -> list[str]:
 
 
 def messages(raw: bytes) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = orjson.loads(raw)["messages"]
-    return found
+    messages: list[dict[str, Any]] = orjson.loads(raw)["messages"]
+    return messages
 
 
 def document(raw: bytes) -> str:
     """A line of the call's own document."""
-    ours, other = (system_texts(each)[0].split("\n") for each in (raw, BODIES[0][0]))
+    ours, other = (system_texts(sent_body)[0].split("\n") for sent_body in (raw, BODIES[0][0]))
     return next(line for line in ours if len(line) > 200 and line not in other)
 
 

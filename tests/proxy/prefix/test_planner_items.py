@@ -124,10 +124,10 @@ def test_a_tools_result_can_carry_the_mark_of_a_conversation_that_goes_on():
     result = {"type": "function_call_output", "call_id": "c", "output": "Case 7."}
     items = [chat_message("user", RULES), call, result]
     to, draft = TARGETS[NEWEST], Planner(SECRET).read_call(planning_request(body(items)))
-    found = marked(
+    marked_body = marked(
         draft, to, arrange_prompt(draft, Plan(), None, late=True), BreakpointPolicy(history="30m")
     )
-    _, called, given = orjson.loads(found.body)["input"]
+    _, called, given = orjson.loads(marked_body.body)["input"]
 
     part = {"type": "input_text", "text": "Case 7.", "prompt_cache_breakpoint": POINT}
     assert (called, given) == (call, {**result, "output": [part]})

@@ -102,15 +102,15 @@ def conversation(shape: DialogueShape, name: str, calls: int) -> list[bytes]:
         chat_message("user", f"A greeting, number {index}.") for index in range(shape.greets)
     ]
     messages.append(heard(shape, f"Mend file {name}."))
-    found = []
+    bodies = []
     for index in range(calls):
         ending = reminders(shape, index)
-        found.append(body(*messages, *ending, tools=[tool("look")]))
+        bodies.append(body(*messages, *ending, tools=[tool("look")]))
         messages += [
             *(reminders(shape, 100 + index) if shape.stays else []),
             *turn(shape, name, index),
         ]
-    return found
+    return bodies
 
 
 def written_entries(sent: SentCall) -> set[int]:
@@ -129,7 +129,7 @@ def unread(earlier: Planned, later: Planned) -> set[int]:
     shared = {point + by for point in now.entry_points[1:] for by in (1, 2)}
     mine = written_entries(before) & shared
     longest = [
-        each for index in range(len(now.points)) for each in mine if each in entry_keys(now, index)
+        key for index in range(len(now.points)) for key in mine if key in entry_keys(now, index)
     ]
     return set(longest[-1:]) - sought_entries(now)
 
@@ -163,11 +163,11 @@ def last_conversation(
     shape: DialogueShape, regime: str, conversations: int = 6, calls: int = 9
 ) -> list[Planned]:
     """The calls of the last of some conversations."""
-    process, found = PlanningProcess(TARGETS[regime]), []
+    process, planned_calls = PlanningProcess(TARGETS[regime]), []
     for name in range(conversations):
         bodies = conversation(shape, f"f{name}", calls)
-        found = [process.plan_and_settle(planning_request(raw)) for raw in bodies]
-    return found
+        planned_calls = [process.plan_and_settle(planning_request(raw)) for raw in bodies]
+    return planned_calls
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def test_marks_are_no_part_of_a_conversations_plan_but_its_key_is():
         for turns in range(2)
     )
 
-    assert [list(each.evidence.sent.marks) for each in (begun, later)] == [[0, 1], [0, 3]]
+    assert [list(planned.evidence.sent.marks) for planned in (begun, later)] == [[0, 1], [0, 3]]
     assert begun.plan.policies == {"anthropic-breakpoint/": BreakpointPolicy()}
     assert later.plan.policies == begun.plan.policies
 
@@ -72,7 +72,7 @@ def test_a_conversation_whose_first_line_changes_loses_its_marks_and_others_keep
         planning_request(body(*conversation_messages(3, opening="Before?"), tools=[tool("a")]))
     )
 
-    assert not any(each.evidence.sent.marks for each in changing[16:])
+    assert not any(planned.evidence.sent.marks for planned in changing[16:])
     assert still.evidence.sent.marks
 
 
@@ -82,9 +82,9 @@ def test_of_first_calls_at_once_that_begin_otherwise_one_is_marked_until_it_is_a
         planning_request(at_noon(0, index, f"Order {index}?", tools=[tool("a")]))
         for index in range(3)
     ]
-    found = [process.plan(call) for call in calls]
+    planned_calls = [process.plan(call) for call in calls]
 
-    assert [b"cache_control" in one.body for one in found] == [True, False, False]
+    assert [b"cache_control" in one.body for one in planned_calls] == [True, False, False]
 
 
 def test_tools_are_marked_where_the_text_behind_them_changes_with_each_call():

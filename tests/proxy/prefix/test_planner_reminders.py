@@ -62,20 +62,20 @@ def plan_turns(
     return [process.plan_and_settle(planning_request(call(turn, name))) for turn in range(turns)]
 
 
-def unread_tokens(found: Planned) -> int:
+def unread_tokens(planned: Planned) -> int:
     """Tokens that were sent before and are not read."""
-    expected = found.evidence.expected
+    expected = planned.evidence.expected
     return expected.known - expected.tokens
 
 
-def behind(found: Planned) -> int:
+def behind(planned: Planned) -> int:
     """Number of blocks stand behind the last mark."""
-    sent = found.evidence.sent
+    sent = planned.evidence.sent
     return len(sent.blocks) - 1 - max(sent.marks)
 
 
-def marked_role(found: Planned) -> str:
-    sent = found.evidence.sent
+def marked_role(planned: Planned) -> str:
+    sent = planned.evidence.sent
     return sent.blocks[max(sent.marks)].role
 
 
@@ -117,8 +117,8 @@ def test_openais_own_choice_stays_and_what_is_repeated_is_read_by_its_mark():
     first = plan_turns(process)
     second = plan_turns(process, name="two")
 
-    assert not any(each.evidence.sent.explicit for each in (*first, *second))
-    assert max(unread_tokens(each) for each in second[3:]) < 600
+    assert not any(planned.evidence.sent.explicit for planned in (*first, *second))
+    assert max(unread_tokens(planned) for planned in second[3:]) < 600
 
 
 @pytest.mark.parametrize("regime", BOTH)

@@ -202,13 +202,13 @@ def test_growing_message_is_parted_where_the_call_before_ended():
 
 
 def test_growing_message_is_parted_before_its_closing_words():
-    said = [
+    texts = [
         f"{RULES}\n" + "".join(f"step {index}: done\n" for index in range(count))
         for count in range(4)
     ]
-    pieces = pieces_of([text + CLOSING for text in said])
+    pieces = pieces_of([text + CLOSING for text in texts])
 
-    assert ["".join(piece[:-1]) for piece in pieces[1:]] == said[1:]
+    assert ["".join(piece[:-1]) for piece in pieces[1:]] == texts[1:]
     assert all(piece[-1] == CLOSING for piece in pieces[1:])
     assert all(now[: len(before) - 1] == before[:-1] for before, now in pairwise(pieces[1:]))
 
@@ -216,16 +216,16 @@ def test_growing_message_is_parted_before_its_closing_words():
 @pytest.mark.parametrize("closing", ["", CLOSING], ids=["plain", "closing words"])
 def test_growing_message_is_read_from_the_marks_of_the_call_before(closing: str):
     process = PlanningProcess(OPENAI)
-    said = [
+    texts = [
         RULES + "".join(f"\nstep {index}: {TAIL[:900]}" for index in range(count))
         for count in range(6)
     ]
-    calls = [plan(process, chat_message("user", text + closing)) for text in said]
+    calls = [plan(process, chat_message("user", text + closing)) for text in texts]
     sent = calls[-1].evidence.sent
 
     *_, before, last, _ = range(len(sent.blocks))
     assert [*sent.marks] == [before, last]
-    assert calls[-1].evidence.expected.tokens * 4 >= len(said[-3])
+    assert calls[-1].evidence.expected.tokens * 4 >= len(texts[-3])
 
 
 @pytest.mark.parametrize("target", [CLAUDE, OPENAI], ids=["claude", "openai"])
@@ -259,15 +259,15 @@ def text_part(text: str, **more: Any) -> dict[str, Any]:
 def test_growing_message_is_parted_and_marked_in_every_api(form: str):
     is_native = form == "Messages"
     process = PlanningProcess(CLAUDE if is_native else OPENAI)
-    said = [f"{RULES}\nstep {'and more ' * count}" for count in (0, 80, 160)]
-    for text in said:
+    texts = [f"{RULES}\nstep {'and more ' * count}" for count in (0, 80, 160)]
+    for text in texts:
         raw = orjson.dumps({"model": "any", **FORMS[form](text)})
         last = process.plan_and_settle(planning_request(raw, is_native=is_native))
     sent = orjson.loads(last.body)
     (message,) = sent.get("input") or sent["messages"]
 
-    assert "".join(part["text"] for part in message["content"]) == said[-1]
-    assert len(message["content"]) == len(said)
+    assert "".join(part["text"] for part in message["content"]) == texts[-1]
+    assert len(message["content"]) == len(texts)
     assert any(len(part) == 3 for part in message["content"])
     assert last.evidence.expected.tokens * 4 >= len(RULES) * 0.9
 

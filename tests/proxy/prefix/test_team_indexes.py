@@ -34,14 +34,14 @@ def deep_bytes(root: object) -> int:
     counted: set[int] = set()
     size, waiting = 0, [root]
     while waiting:
-        each = waiting.pop()
-        if id(each) in counted or isinstance(each, _PROGRAM):
+        item = waiting.pop()
+        if id(item) in counted or isinstance(item, _PROGRAM):
             continue
-        counted.add(id(each))
-        size += sys.getsizeof(each)
-        waiting += gc.get_referents(each)
-        if isinstance(each, msgspec.Struct):
-            waiting += [getattr(each, name) for name in each.__struct_fields__]
+        counted.add(id(item))
+        size += sys.getsizeof(item)
+        waiting += gc.get_referents(item)
+        if isinstance(item, msgspec.Struct):
+            waiting += [getattr(item, name) for name in item.__struct_fields__]
     return size
 
 

@@ -30,7 +30,7 @@ def conversation(
     process: PlanningProcess, name: str, calls: int = 6, *, feature: str = "desk", **fields: object
 ) -> list[Planned]:
     """The calls of a conversation; each is charged for as it was sent."""
-    found = []
+    planned_calls = []
     for turns in range(calls):
         call = planning_request(
             body(*conversation_messages(turns, RULES * 3, f"Where is parcel {name}?"), **fields),
@@ -38,20 +38,20 @@ def conversation(
         )
         planned = process.plan(call)
         process.planner.settle_call(planned, usage_of(planned))
-        found.append(planned)
-    return found
+        planned_calls.append(planned)
+    return planned_calls
 
 
-def direct_cost(found: Planned) -> float:
+def direct_cost(planned: Planned) -> float:
     """Return what the call should have cost unmodified, in fresh tokens."""
-    direct = found.direct
+    direct = planned.direct
     assert direct is not None
     sent = direct.sent
     return prompt_cost(expected_usage(sent, direct.expected, sent.estimate), sent.regime)
 
 
-def harm(process: PlanningProcess, found: Planned) -> object:
-    return process.planner.take_harm(found, process.now)
+def harm(process: PlanningProcess, planned: Planned) -> object:
+    return process.planner.take_harm(planned, process.now)
 
 
 def test_control_arm_may_lose_a_quarter_of_the_stake_and_a_tenth_of_what_planning_earned():
@@ -173,9 +173,9 @@ def test_harm_is_of_the_layout_that_its_conversations_had():
     without = msgspec.structs.replace(last, plan=msgspec.structs.replace(last.plan, layout=0))
 
     assert harm(process, without) is None
-    found = harm(process, last)
-    assert isinstance(found, Harm)
-    assert found.layout == 1
+    harm_of_last = harm(process, last)
+    assert isinstance(harm_of_last, Harm)
+    assert harm_of_last.layout == 1
 
 
 @pytest.mark.parametrize(("dollars", "is_stopped"), [(0.01, True), (1.0, False)])

@@ -54,13 +54,13 @@ def all_in(raw: bytes) -> tuple[Any, ...]:
 
 
 @given(_MESSAGES, _EDITS, st.booleans(), st.sampled_from([{}, {"user": "u"}, {"stream": False}]))
-def test_a_body_after_any_edit_is_read_as_one_that_is_read_first(said, edit, spaced, fields):
+def test_a_body_after_any_edit_is_read_as_one_that_is_read_first(history, edit, spaced, fields):
     start, end, more = edit
     reader = BodyReader()
-    reader.read("team", body(said, spaced=spaced))
-    grown = [*said, *more]
+    reader.read("team", body(history, spaced=spaced))
+    grown = [*history, *more]
     edited = [*grown[:start], *more, *grown[start + end :]]
-    for messages in (grown, edited, said):
+    for messages in (grown, edited, history):
         raw = body(messages, spaced=spaced, **fields)
 
         assert facts(reader.read("team", raw)) == all_in(raw)

@@ -8,10 +8,10 @@ LIFE_S = 300.0
 NOTHING = (0.0,) * MAX_PLACES
 
 
-def write(found: MarkAccount, conversation: bytes, before: int, now: float, fee: float) -> None:
+def write(account: MarkAccount, conversation: bytes, before: int, now: float, fee: float) -> None:
     """Count a call that writes its conversation and reads nothing."""
     values = PlaceValues(NOTHING, (0.0, 0.0, 0.0, fee))
-    found.record_values(values, conversation, before, now, LIFE_S)
+    account.record_values(values, conversation, before, now, LIFE_S)
 
 
 def test_all_places_are_marked_before_anything_is_known():

@@ -40,10 +40,10 @@ def spare(prompt: Prompt, regime: Any = OPENAI, lifetime: str = "") -> tuple[Pro
     """The prompt without what is spare, and the blocks that its caller marks still."""
     every = blocks(prompt, lambda raw: raw)
     given = route_marks(caller_marks(prompt, every), prompt, every, regime)
-    found, left = without_spare_mark(prompt, every, given, regime, lifetime)
-    left_marks = caller_marks(found, blocks(found, lambda raw: raw))
-    assert left == route_marks(left_marks, found, every, regime)
-    return found, sorted(left)
+    removed, left = without_spare_mark(prompt, every, given, regime, lifetime)
+    left_marks = caller_marks(removed, blocks(removed, lambda raw: raw))
+    assert left == route_marks(left_marks, removed, every, regime)
+    return removed, sorted(left)
 
 
 def last_message(prompt: Prompt) -> Json:
@@ -62,18 +62,18 @@ def last_message(prompt: Prompt) -> Json:
     ],
 )
 def test_a_hint_at_the_end_that_openai_writes_is_left_out(ending: Json, left: Json) -> None:
-    found, marked = spare(agent_prompt(ending))
+    removed, marked = spare(agent_prompt(ending))
 
     assert marked == [0, 1]
-    assert last_message(found) == left
+    assert last_message(removed) == left
 
 
 def test_a_hint_on_the_last_result_of_a_tool_is_left_out() -> None:
     result = {"role": "tool", "tool_call_id": "c1", "content": "The cache_control.", **HINT}
-    found, marked = spare(agent_prompt(ASKED, CALLED, result))
+    removed, marked = spare(agent_prompt(ASKED, CALLED, result))
 
     assert marked == [0, 1]
-    assert last_message(found) == {
+    assert last_message(removed) == {
         "role": "tool",
         "tool_call_id": "c1",
         "content": "The cache_control.",
@@ -92,9 +92,9 @@ def test_a_hint_on_the_last_result_of_a_tool_is_left_out() -> None:
 )
 def test_any_other_mark_of_the_callers_stays(spoken: list[Json]) -> None:
     prompt = agent_prompt(*spoken)
-    found, marked = spare(prompt)
+    removed, marked = spare(prompt)
 
-    assert found is prompt
+    assert removed is prompt
     assert len(marked) == 3
 
 

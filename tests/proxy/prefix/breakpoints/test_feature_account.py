@@ -26,15 +26,20 @@ def account(stake: float = 1e9, calls: int = 0, balance: float = 0.0) -> Feature
 
 
 def allows(
-    found: FeatureAccount, stake: float = SURCHARGE, earned: float = 0.0, places: int = MAX_PLACES
+    feature_account: FeatureAccount,
+    stake: float = SURCHARGE,
+    earned: float = 0.0,
+    places: int = MAX_PLACES,
 ) -> bool:
-    return found.allows_stake(StakedCall(stake, earned, CALL, places))
+    return feature_account.allows_stake(StakedCall(stake, earned, CALL, places))
 
 
-def write(found: MarkAccount, conversation: bytes, before: int, now: float, fee: float) -> None:
+def write(
+    mark_account: MarkAccount, conversation: bytes, before: int, now: float, fee: float
+) -> None:
     """Count a call that writes its conversation and reads nothing."""
     values = PlaceValues(NOTHING, (0.0, 0.0, 0.0, fee))
-    found.record_values(values, conversation, before, now, LIFE_S)
+    mark_account.record_values(values, conversation, before, now, LIFE_S)
 
 
 def test_the_first_call_of_a_feature_may_lose_one_write():
@@ -96,14 +101,14 @@ def test_moved_text_may_lose_as_much_again_once_ten_stakes_were_earned(stake: fl
 
 
 def test_a_feature_of_few_calls_a_day_does_not_lose_a_write_again_and_again():
-    found, saved = account(calls=0), 0.0
+    feature_account, saved = account(calls=0), 0.0
     for day in range(1_000):
-        found.forget_losses(day * DAY_S)
-        if allows(found):
+        feature_account.forget_losses(day * DAY_S)
+        if allows(feature_account):
             saved -= SURCHARGE
-            found.of(FAMILY).record_call(CALL, -SURCHARGE)
+            feature_account.of(FAMILY).record_call(CALL, -SURCHARGE)
         else:
-            found.of(FAMILY).record_call(CALL, 0.0)
+            feature_account.of(FAMILY).record_call(CALL, 0.0)
 
     assert saved == -SURCHARGE
 
@@ -202,27 +207,27 @@ CALLS = st.lists(
 def test_a_feature_never_loses_more_than_its_stake_or_one_surcharge_however_many_calls_overlap(
     calls: list[tuple[float, bool, float, int]], stake: float
 ):
-    found, saved = FeatureAccount(stake=stake), 0.0
+    feature_account, saved = FeatureAccount(stake=stake), 0.0
     limit = max(stake, SURCHARGE) if stake else 0.0
     pending: list[tuple[int, float, float]] = []
 
     def end_oldest() -> float:
         number, direct, won = pending.pop(0)
-        found.release_stake(number)
-        found.of(FAMILY).record_call(direct, won)
+        feature_account.release_stake(number)
+        feature_account.of(FAMILY).record_call(direct, won)
         return won
 
     for number, (size, is_read, earned, beside) in enumerate(calls, start=1):
         risk, won = SURCHARGE * size, 0.0
-        if found.allows_stake(StakedCall(risk, earned * risk, CALL * size, MAX_PLACES)):
-            found.reserve_stake(number, risk, 0.0)
+        if feature_account.allows_stake(StakedCall(risk, earned * risk, CALL * size, MAX_PLACES)):
+            feature_account.reserve_stake(number, risk, 0.0)
             won = 2 * risk if is_read else -risk
         pending.append((number, CALL * size, won))
-        assert found.exposure() <= limit + TOLERANCE
+        assert feature_account.exposure() <= limit + TOLERANCE
         while len(pending) > beside:
             saved += end_oldest()
             assert saved >= -limit - TOLERANCE
-            assert found.balance == pytest.approx(saved, abs=TOLERANCE)
+            assert feature_account.balance == pytest.approx(saved, abs=TOLERANCE)
 
 
 @given(CALLS)

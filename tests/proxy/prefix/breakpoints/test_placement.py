@@ -18,12 +18,12 @@ SLOTS = {"t": PromptSlot.STABLE, "s": PromptSlot.STABLE, "m": PromptSlot.SEMI_ST
 
 
 def blocks_of(drawn: str, size: int = 500) -> list[PromptBlock]:
-    found = []
+    blocks = []
     for index, letter in enumerate(drawn):
         message = -1 if letter == "t" else index - drawn.count("t")
         slot = SLOTS.get(letter, PromptSlot.VARIABLE)
-        found.append(PromptBlock(ROLES[letter], slot, message, -1, size, b""))
-    return found
+        blocks.append(PromptBlock(ROLES[letter], slot, message, -1, size, b""))
+    return blocks
 
 
 def stand(
@@ -32,15 +32,15 @@ def stand(
     regime: Regime = ANTHROPIC,
     given: dict[int, str] | None = None,
     tail: int = 0,
-    each: int = 2_000,
+    block_tokens: int = 2_000,
 ) -> MarkPlacement:
     blocks = blocks_of(drawn)
-    ends = [each * (index + 1) for index in range(len(blocks))]
+    ends = [block_tokens * (index + 1) for index in range(len(blocks))]
     return place_marks(policy, blocks, ends, regime, given or {}, tail)
 
 
-def places(found: MarkPlacement) -> list[tuple[int, str]]:
-    return list(found.marks.items())
+def places(placement: MarkPlacement) -> list[tuple[int, str]]:
+    return list(placement.marks.items())
 
 
 HISTORY = BreakpointPolicy(history="5m")
@@ -84,15 +84,17 @@ CASES: dict[str, Case] = {
     ),
     "the shortest cacheable prefix is a tool": ("ttsuau", {"policy": FIRST}, {0: "5m"}, ()),
     "the shortest cacheable prefix is system text": (
-        "ttsuau", {"policy": FIRST, "each": 500}, {2: "5m"}, (),
+        "ttsuau", {"policy": FIRST, "block_tokens": 500}, {2: "5m"}, (),
     ),
     "the shortest cacheable prefix is conversation": (
-        "suauau", {"policy": FIRST, "each": 400}, {3: "5m"}, (),
+        "suauau", {"policy": FIRST, "block_tokens": 400}, {3: "5m"}, (),
     ),
-    "no prefix is long enough": ("suauau", {"policy": FIRST, "each": 200}, {}, ()),
-    "only what varies is long enough": ("suau", {"policy": FIRST, "each": 400, "tail": 1}, {}, ()),
-    "a place that is too short": ("tsu", {"each": 350}, {2: "5m"}, ()),
-    "an estimate that is nearly enough": ("tsu", {"each": 370}, {1: "1h", 2: "5m"}, ()),
+    "no prefix is long enough": ("suauau", {"policy": FIRST, "block_tokens": 200}, {}, ()),
+    "only what varies is long enough": (
+        "suau", {"policy": FIRST, "block_tokens": 400, "tail": 1}, {}, (),
+    ),
+    "a place that is too short": ("tsu", {"block_tokens": 350}, {2: "5m"}, ()),
+    "an estimate that is nearly enough": ("tsu", {"block_tokens": 370}, {1: "1h", 2: "5m"}, ()),
     "no room for a place": (
         "ttsuau", {"given": {0: "1h", 1: "1h", 3: "5m"}}, {5: "5m"}, (NO_ROOM.format("stable"),),
     ),
@@ -179,7 +181,7 @@ class PlacementInput(msgspec.Struct, frozen=True):
     policy: BreakpointPolicy
     own: dict[int, str]
     tail: int
-    each: int
+    block_tokens: int
 
 
 @st.composite
@@ -194,23 +196,23 @@ def prompts(draw: st.DrawFn) -> PlacementInput:
         policy=policy,
         own={at: ttl for at, ttl in own.items() if at < len(drawn)},
         tail=draw(st.integers(0, 3)),
-        each=draw(st.integers(1, 2_000)),
+        block_tokens=draw(st.integers(1, 2_000)),
     )
 
 
 @pytest.mark.slow
 @given(prompts())
 def test_marks_are_never_too_many_too_early_or_out_of_order(prompt):
-    own, each = prompt.own, prompt.each
+    own, block_tokens = prompt.own, prompt.block_tokens
 
-    placement = stand(prompt.drawn, prompt.policy, ANTHROPIC, own, prompt.tail, each)
+    placement = stand(prompt.drawn, prompt.policy, ANTHROPIC, own, prompt.tail, block_tokens)
 
     spans = [ANTHROPIC.lifetimes[ttl] for ttl in placement.marks.values()]
     blocks = list(placement.marks)
     assert len(placement.marks) + len(own) <= max(4, len(own))
     assert blocks == sorted(set(blocks))
     assert spans == sorted(spans, reverse=True)
-    assert all((at + 1) * each * 1.4 >= 1_024 and at not in own for at in blocks)
+    assert all((at + 1) * block_tokens * 1.4 >= 1_024 and at not in own for at in blocks)
     assert all(prompt.drawn[at] != "a" for at in blocks)
     assert all(in_order(at, ANTHROPIC.lifetimes[ttl], own) for at, ttl in placement.marks.items())
 

@@ -53,15 +53,15 @@ def test_two_plans_share_no_policies():
 
 
 @given(PLANS, PLANS, PLANS)
-def test_merging_plans_keeps_sent_tools_in_their_place(kept: Plan, more: Plan, last: Plan) -> None:
-    grown = merge_plans(kept, more)
+def test_merging_plans_keeps_sent_tools_in_their_place(plan: Plan, more: Plan, last: Plan) -> None:
+    grown = merge_plans(plan, more)
 
-    assert grown.tools[: len(kept.tools)] == kept.tools
-    assert set(grown.tools) == {*kept.tools, *more.tools}
-    assert grown.policies == more.policies | kept.policies
-    assert (grown.arm, grown.layout, grown.joined) == (kept.arm, kept.layout, kept.joined)
+    assert grown.tools[: len(plan.tools)] == plan.tools
+    assert set(grown.tools) == {*plan.tools, *more.tools}
+    assert grown.policies == more.policies | plan.policies
+    assert (grown.arm, grown.layout, grown.joined) == (plan.arm, plan.layout, plan.joined)
     assert merge_plans(grown, more) == grown
-    assert merge_plans(merge_plans(kept, more), last).tools[: len(grown.tools)] == grown.tools
+    assert merge_plans(merge_plans(plan, more), last).tools[: len(grown.tools)] == grown.tools
 
 
 def test_tools_and_caches_beyond_their_bounds_are_left_out():

@@ -98,7 +98,7 @@ def test_xai_looks_for_a_responses_key_in_the_body():
 
 
 @pytest.mark.parametrize(
-    ("said", "regime", "explicit"),
+    ("fields", "regime", "explicit"),
     [
         ({}, OPENAI, False),
         ({"prompt_cache_options": {"mode": "explicit"}}, OPENAI, True),
@@ -109,13 +109,13 @@ def test_xai_looks_for_a_responses_key_in_the_body():
     ],
 )
 def test_is_explicit_tells_the_mode_that_is_sent(
-    said: dict[str, object], regime: Regime, *, explicit: bool
+    fields: dict[str, object], regime: Regime, *, explicit: bool
 ):
-    assert is_explicit(prompt(**said), regime) is explicit
+    assert is_explicit(prompt(**fields), regime) is explicit
 
 
 @pytest.mark.parametrize(
-    ("said", "provider", "ttl"),
+    ("fields", "provider", "ttl"),
     [
         ({}, "openai", ""),
         ({"prompt_cache_options": {"ttl": "12h"}}, "openai", "12h"),
@@ -126,9 +126,9 @@ def test_is_explicit_tells_the_mode_that_is_sent(
     ],
 )
 def test_the_lifetime_asked_for_a_whole_call_counts_where_it_is_sold(
-    said: dict[str, object], provider: str, ttl: str
+    fields: dict[str, object], provider: str, ttl: str
 ):
     regime = planning_regime("openai-breakpoint", provider=provider)
 
-    assert requested_lifetime(prompt(**said), regime) == ttl
-    assert requested_lifetime(prompt(**said), INTERVAL) == ""
+    assert requested_lifetime(prompt(**fields), regime) == ttl
+    assert requested_lifetime(prompt(**fields), INTERVAL) == ""

@@ -64,9 +64,9 @@ def call(
     return sent_chat(regime, *messages, marks=marks, **{"conversation": b"one", **more})
 
 
-def summary(found: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence | None]:
-    assert found is not None
-    return found.reason, found.detail, found.confidence
+def summary(miss: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence | None]:
+    assert miss is not None
+    return miss.reason, miss.detail, miss.confidence
 
 
 TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"] * 6 + ["user"]))
@@ -262,9 +262,9 @@ def test_a_changed_message_parameter_is_the_reason_only_where_messages_come_next
     ],
 )
 def test_a_fallback_of_the_gateway_is_no_change_of_the_caller(changes: Any, detail: str):
-    asked: dict[str, Any] = {"asked_model": b'"m"'}
-    first = call(OPENAI, *ALONE, early={"model": b"a"}, **asked)
-    miss = CallHistory().record(first).explain(call(OPENAI, *ON, **changes, **asked))
+    names: dict[str, Any] = {"asked_model": b'"m"'}
+    first = call(OPENAI, *ALONE, early={"model": b"a"}, **names)
+    miss = CallHistory().record(first).explain(call(OPENAI, *ON, **changes, **names))
 
     assert summary(miss)[0] is MissReason.REROUTED
     assert detail in summary(miss)[1]
@@ -330,6 +330,6 @@ def test_small_steps_of_an_estimate_do_not_look_like_an_expiry():
 
 
 def test_evidence_can_be_kept_until_the_answer_ends():
-    kept = CallHistory().evidence(call(VLLM, *ALONE), 5)
+    evidence = CallHistory().evidence(call(VLLM, *ALONE), 5)
 
-    assert msgspec.structs.replace(kept, now=6).now == 6
+    assert msgspec.structs.replace(evidence, now=6).now == 6

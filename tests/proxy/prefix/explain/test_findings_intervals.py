@@ -73,8 +73,8 @@ def test_an_idle_prefix_before_gpt_5_6_is_certainly_expired_only_after_a_day():
 def test_idle_prefix_kept_in_memory_is_certainly_expired_after_an_hour():
     regime = regime_at_retention(INTERVAL, "in_memory")
     long = users(regime, ("a", 5_000))
-    found = [summary(CallHistory().record(long).explain(long, now)) for now in (700, 3_700)]
-    assert found == [
+    misses = [summary(CallHistory().record(long).explain(long, now)) for now in (700, 3_700)]
+    assert misses == [
         (MissReason.EXPIRED, f"idle for {idle} s; entries live 300 s", confidence)
         for idle, confidence in (
             ("700", ReasonConfidence.LIKELY),

@@ -120,8 +120,8 @@ def answer(reason: object, tokens: object = 120) -> bytes:
     return msgspec.json.encode({"id": "msg_1", "diagnostics": {"cache_miss_reason": cause}})
 
 
-def response(**said: object) -> bytes:
-    diagnostics = {"type": "cache_miss", **said}
+def response(**fields: object) -> bytes:
+    diagnostics = {"type": "cache_miss", **fields}
     return msgspec.json.encode({"id": "resp_1", "prompt_cache_diagnostics": diagnostics})
 
 
@@ -135,10 +135,10 @@ def response(**said: object) -> bytes:
     ],
 )
 def test_anthropics_diagnostics_map_to_miss_reasons(named, reason):
-    found = provider_reason(answer(named))
+    given_reason = provider_reason(answer(named))
 
-    assert found is not None
-    assert (found.reason, found.tokens) == (reason, 120)
+    assert given_reason is not None
+    assert (given_reason.reason, given_reason.tokens) == (reason, 120)
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def test_anthropics_diagnostics_map_to_miss_reasons(named, reason):
     ],
 )
 def test_openais_diagnostics_map_to_miss_reasons(named, reason):
-    found = provider_reason(response(reason=named, cache_missed_tokens=7))
+    given_reason = provider_reason(response(reason=named, cache_missed_tokens=7))
 
-    assert found is not None
-    assert (found.reason, found.tokens) == (reason, 7)
+    assert given_reason is not None
+    assert (given_reason.reason, given_reason.tokens) == (reason, 7)
 
 
 def test_the_reason_stands_at_the_start_of_anthropics_stream_and_in_openais_response():

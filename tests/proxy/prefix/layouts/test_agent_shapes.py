@@ -48,9 +48,9 @@ def system_and_semi_stable(system: Any) -> tuple[list[dict[str, Any]], tuple[int
 def test_the_stable_text_of_claude_code_comes_first_and_its_line_behind_it():
     system, semi = system_and_semi_stable(session("ada"))
 
-    assert [each["text"] for each in system[:3]] == [NAME, STABLE, LINE]
+    assert [block["text"] for block in system[:3]] == [NAME, STABLE, LINE]
     assert system[3]["text"].startswith("Your memory is at `/home/ada/")
-    assert [each.get("cache_control") for each in system] == [MARK, None, None, MARK]
+    assert [block.get("cache_control") for block in system] == [MARK, None, None, MARK]
     assert semi == (0, 2)
 
 
@@ -67,15 +67,15 @@ def test_sessions_in_two_folders_begin_with_the_same_bytes():
 
 def test_no_word_is_lost_or_changed():
     system, _ = system_and_semi_stable(session("ada"))
-    came = "".join(each["text"] for each in session("ada")[1:])
+    came = "".join(block["text"] for block in session("ada")[1:])
 
-    assert "".join(each["text"] for each in system if not each["text"].startswith("x-")) == came
+    assert "".join(block["text"] for block in system if not block["text"].startswith("x-")) == came
 
 
 def test_a_line_moves_behind_instructions_without_a_path():
     system, semi = system_and_semi_stable([text(LINE), text(NAME), text(STABLE)])
 
-    assert [each["text"] for each in system] == [NAME, STABLE, LINE]
+    assert [block["text"] for block in system] == [NAME, STABLE, LINE]
     assert semi == (0, 2)
 
 
@@ -99,7 +99,7 @@ def test_a_text_alone_is_parted_too():
     words = NAME + STABLE + "Work in /home/ada/project.\n"
     system, semi = system_and_semi_stable(words)
 
-    assert [each["text"] for each in system] == [NAME + STABLE, "Work in /home/ada/project.\n"]
+    assert [block["text"] for block in system] == [NAME + STABLE, "Work in /home/ada/project.\n"]
     assert semi == (0, 1)
 
 

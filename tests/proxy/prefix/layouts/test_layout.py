@@ -162,15 +162,15 @@ def found(layout, raw, *, late=True):
 
 
 def texts(layout, raw):
-    told = found(layout, raw)
-    return [m["content"] for m in orjson.loads(told.prompt.render())["messages"]], told.notes
+    placed = found(layout, raw)
+    return [m["content"] for m in orjson.loads(placed.prompt.render())["messages"]], placed.notes
 
 
 def test_moves_find_their_text_and_it_goes_to_its_slot():
-    said, notes = texts(BOTH, body(SYSTEM.format("noon", "Ines")))
+    sent_texts, notes = texts(BOTH, body(SYSTEM.format("noon", "Ines")))
 
     assert notes == ()
-    assert said == [
+    assert sent_texts == [
         [
             {
                 "type": "text",
@@ -189,12 +189,12 @@ def test_moves_find_their_text_and_it_goes_to_its_slot():
 
 
 def test_unexpected_lines_move_to_the_slot_that_changes_most():
-    said, _ = texts(BOTH, body(SYSTEM.format("noon\nRain", "Ines")))
+    sent_texts, _ = texts(BOTH, body(SYSTEM.format("noon\nRain", "Ines")))
     plain, _ = texts(BOTH, body(SYSTEM.format("noon", "Ines")))
 
-    assert said[0][0] == plain[0][0]
-    assert said[0][1]["text"] == "\n\n[Detail 2]\n(empty)"
-    assert said[2].endswith("[Detail 1]\nTime: noon\nRain\nUser: Ines")
+    assert sent_texts[0][0] == plain[0][0]
+    assert sent_texts[0][1]["text"] == "\n\n[Detail 2]\n(empty)"
+    assert sent_texts[2].endswith("[Detail 1]\nTime: noon\nRain\nUser: Ines")
 
 
 @pytest.mark.parametrize(("length", "role"), [(180, "system"), (220, "user")])
@@ -208,20 +208,20 @@ def test_long_text_that_varies_may_be_anybodys_and_gets_no_system_message(length
 
 def test_an_empty_hole_leaves_the_instructions_unmodified():
     whole = Layout(moves=(msgspec.structs.replace(TIME, at=0, count=0, of=0),))
-    said = [
+    sent_texts = [
         texts(whole, body(f"You answer mail.\n{gap}Be kind to all.\n"))[0][0]
         for gap in ("", "\n", "Time: noon\n")
     ]
 
-    assert len(set(said)) == 1
+    assert len(set(sent_texts)) == 1
 
 
 def test_a_move_whose_lines_are_gone_is_passed_over_with_a_reason():
     gone = msgspec.structs.replace(TIME, before=anchor("No such line"), label="Detail 9")
-    said, notes = texts(Layout(moves=(gone, USER)), body(SYSTEM.format("noon", "Ines")))
+    sent_texts, notes = texts(Layout(moves=(gone, USER)), body(SYSTEM.format("noon", "Ines")))
 
     assert notes == ("Detail 9 stays: the line before it is gone",)
-    assert said[0][1]["text"] == "\n\n[Detail 2]\nUser: Ines"
+    assert sent_texts[0][1]["text"] == "\n\n[Detail 2]\nUser: Ines"
 
 
 def test_a_move_that_overlaps_another_is_passed_over_with_a_reason():
@@ -237,10 +237,10 @@ def test_text_at_the_start_and_at_the_end_has_one_anchor():
         before=anchor("Never lie."), after=None, slot=PromptSlot.SEMI_STABLE, label="Detail 2"
     )
     raw = body("Noon\nYou answer mail.\nNever lie.\nInes")
-    said, _ = texts(Layout(moves=(start, end)), raw)
+    sent_texts, _ = texts(Layout(moves=(start, end)), raw)
 
-    assert [part["text"] for part in said[0]] == ["You answer mail.\nNever lie.\n", "Ines"]
-    assert said[2].endswith("[Detail 1]\nNoon")
+    assert [part["text"] for part in sent_texts[0]] == ["You answer mail.\nNever lie.\n", "Ines"]
+    assert sent_texts[2].endswith("[Detail 1]\nNoon")
 
 
 def test_declared_slots_win_over_the_layout():
@@ -336,11 +336,11 @@ def test_no_word_is_lost_by_any_layout(one, two, moves):
     st.booleans(),
 )
 def test_a_conversation_with_a_layout_extends_the_bytes_it_sent(calls, late):
-    asked = []
+    messages = []
     before = None
-    for said, role in calls:
-        asked += [{"role": "assistant", "content": "a"}, {"role": role, "content": said}]
-        told = found(BOTH, body(SYSTEM.format(said, "Ines"), *asked), late=late).prompt
+    for word, role in calls:
+        messages += [{"role": "assistant", "content": "a"}, {"role": role, "content": word}]
+        prompt = found(BOTH, body(SYSTEM.format(word, "Ines"), *messages), late=late).prompt
         start = before.messages[: len(before.messages) - before.tail] if before else ()
-        assert told.messages[: len(start)] == start
-        before = told
+        assert prompt.messages[: len(start)] == start
+        before = prompt

@@ -34,14 +34,14 @@ LONG = ProposalTarget(fresh=PRICE, regime=msgspec.structs.replace(PLAIN, least=4
 
 def learner(texts, *, conversations=8, calls=4, tools=0, shows=False):
     """One that saw ``texts(conversation, call)``."""
-    found = FeatureLearner(fingerprint, tools=tools, shows=shows)
+    learner = FeatureLearner(fingerprint, tools=tools, shows=shows)
     for number in range(conversations):
         for call in range(calls):
             identity = fingerprint(str(number).encode())
-            found.samples.add_call(
+            learner.samples.add_call(
                 texts(number, call), identity, 60.0 * call, first=call == 0, history=call * 400
             )
-    return found
+    return learner
 
 
 def template(*above, end=()):
@@ -379,10 +379,10 @@ def test_the_lines_above_recorded_instructions_are_found_and_nothing_is_lost(kin
         pytest.skip(f"no recordings at {PATHS[kind]}")
     many = list(islice(KINDS[kind](PATHS[kind]), 14))
     one = FeatureLearner(fingerprint, tools=4000, shows=True)
-    calls = [(fingerprint(each.name.encode()), list(raw_bodies(each))) for each in many]
+    calls = [(fingerprint(dialogue.name.encode()), list(raw_bodies(dialogue))) for dialogue in many]
     for identity, bodies in calls:
         for number, raw in enumerate(bodies):
-            texts = [said for _, said in instructions(parse_prompt(raw))]
+            texts = [text for _, text in instructions(parse_prompt(raw))]
             one.samples.add_call(texts, identity, 0.0, first=number == 0, history=len(raw))
     layout = one.proposal(TARGET)
 

@@ -24,8 +24,8 @@ def order(wish, *messages, late=True):
     return place_pieces(parse_prompt(body(*messages)), wish, late=late)
 
 
-def said(found):
-    return [(m["role"], m["content"]) for m in orjson.loads(found.prompt.render())["messages"]]
+def said(ordered):
+    return [(m["role"], m["content"]) for m in orjson.loads(ordered.prompt.render())["messages"]]
 
 
 def text(words, **more):
@@ -263,9 +263,9 @@ def test_each_ordered_call_extends_the_bytes_of_the_one_before(leads, spoken, ne
         wishes[1][number, 0] = [
             TextPiece(p.slot, word) for p, word in zip(pieces, words, strict=True)
         ]
-    asked = [("user", "begin"), *spoken, ("user", "go")]
-    before = order(wishes[0], *first, *asked, late=late).prompt
-    after = order(wishes[1], *then, *asked, ("assistant", "so"), ("tool", "x"), late=late).prompt
+    messages = [("user", "begin"), *spoken, ("user", "go")]
+    before = order(wishes[0], *first, *messages, late=late).prompt
+    after = order(wishes[1], *then, *messages, ("assistant", "so"), ("tool", "x"), late=late).prompt
 
     start = before.messages[: len(before.messages) - before.tail]
     assert after.messages[: len(start)] == start

@@ -33,10 +33,10 @@ HOUR = 3600.0
 
 @pytest.mark.slow
 @given(st.text("ab. \n!?\0\u3002", max_size=600), st.integers(1, 9))
-def test_units_concatenate_to_the_text(said, limit):
-    units = split_units(said, limit)
+def test_units_concatenate_to_the_text(text, limit):
+    units = split_units(text, limit)
 
-    assert "".join(units) == said
+    assert "".join(units) == text
     assert len(units) <= limit
     assert all(units)
 
@@ -74,11 +74,11 @@ def test_text_beyond_the_unit_limit_is_one_unit():
 
 @pytest.mark.parametrize("pattern", ["a", "\n", ". ", "ab. \n", "ab cd. " * 40 + "\n", ".'"])
 def test_splitting_five_megabytes_takes_little_time(pattern):
-    said = pattern * (MEGABYTES // len(pattern))
+    text = pattern * (MEGABYTES // len(pattern))
     times = []
     for _ in range(3):
         start = thread_time()
-        split_units(said)
+        split_units(text)
         times.append(thread_time() - start)
 
     assert min(times) < 0.2
@@ -112,8 +112,8 @@ def samples(**more):
     return Samples(fingerprint, **more)
 
 
-def words(found):
-    return [[[u.words for u in v] for v in s.variants.values()] for s in found.conversations]
+def words(samples):
+    return [[[u.words for u in v] for v in s.variants.values()] for s in samples.conversations]
 
 
 def test_a_call_is_kept_as_its_units():
@@ -161,8 +161,8 @@ def test_samples_keep_no_words_where_they_may_not_be_shown():
 
 def test_changes_and_history_are_counted():
     learned = samples()
-    for number, said in enumerate(["a", "a", "b"]):
-        learned.add_call([said], b"a", 0.0, first=number == 0, history=100)
+    for number, text in enumerate(["a", "a", "b"]):
+        learned.add_call([text], b"a", 0.0, first=number == 0, history=100)
     (sample,) = learned.conversations
 
     assert (sample.calls, sample.later_calls, sample.changes) == (3, 2, 1)
@@ -172,8 +172,8 @@ def test_changes_and_history_are_counted():
 
 def test_first_calls_that_are_alike_are_counted_and_change_nothing():
     learned = samples()
-    for said in ("a", "b", "c"):
-        learned.add_call([said], b"a", 0.0, first=True)
+    for text in ("a", "b", "c"):
+        learned.add_call([text], b"a", 0.0, first=True)
     (sample,) = learned.conversations
 
     assert (sample.firsts, sample.later_calls, sample.followed, sample.changes) == (3, 0, 0, 0)
@@ -189,26 +189,28 @@ def test_pauses_are_counted_before_further_calls_alone():
 
 
 def test_few_variants_of_a_conversation_are_kept_whatever_their_order():
-    kept = set()
+    unit_sets = set()
     for order in permutations("abcde"):
         learned = samples(shows=True)
-        for said in order:
-            learned.add_call([said], b"a", 0.0, first=False)
-        kept.add(frozenset(learned.conversations[0].variants))
+        for text in order:
+            learned.add_call([text], b"a", 0.0, first=False)
+        unit_sets.add(frozenset(learned.conversations[0].variants))
 
-    assert len(kept) == 1
-    assert len(kept.pop()) == MAX_VARIANTS
+    assert len(unit_sets) == 1
+    assert len(unit_sets.pop()) == MAX_VARIANTS
 
 
 def test_few_conversations_are_kept_whatever_their_order():
-    kept = []
+    unit_lists = []
     for order in (range(99), reversed(range(99))):
         learned = samples()
         for number in order:
             learned.add_call(["a"], identity(number), 0.0, first=True)
-        kept.append([sample.identity for sample in learned.conversations])
+        unit_lists.append([sample.identity for sample in learned.conversations])
 
-    assert kept[0] == kept[1] == [identity(number) for number in range(MAX_CONVERSATIONS)]
+    assert (
+        unit_lists[0] == unit_lists[1] == [identity(number) for number in range(MAX_CONVERSATIONS)]
+    )
 
 
 def test_a_later_hour_goes_first():
@@ -239,9 +241,9 @@ def test_long_instructions_end_in_one_large_unit():
     assert {len(v) for v in learned.conversations[0].variants.values()} == {MAX_VARIANT_UNITS}
 
 
-def kept_units(kept: Samples) -> list[SeenUnit]:
+def kept_units(samples: Samples) -> list[SeenUnit]:
     """Every unit of the conversations that are kept."""
-    variants = [row for sample in kept.conversations for row in sample.variants.values()]
+    variants = [row for sample in samples.conversations for row in sample.variants.values()]
     return [unit for row in variants for unit in row]
 
 
@@ -281,17 +283,17 @@ def test_a_flood_of_skeletons_is_soon_turned_away():
     learned = samples()
     start = thread_time()
     for number in range(50_000):
-        said = f"{number} line one\n{number} line two\n"
-        learned.add_call([said], fingerprint(identity(number)), 0.0, first=True)
+        text = f"{number} line one\n{number} line two\n"
+        learned.add_call([text], fingerprint(identity(number)), 0.0, first=True)
 
     assert thread_time() - start < 10.0
     assert len(set(kept_units(learned))) <= MAX_DISTINCT_UNITS
 
 
-@pytest.mark.parametrize("said", ["\ud800", "\0", ""])
-def test_samples_take_texts_of_any_characters(said):
+@pytest.mark.parametrize("text", ["\ud800", "\0", ""])
+def test_samples_take_texts_of_any_characters(text):
     learned = samples()
-    learned.add_call([said, said], b"a", 0.0, first=True)
+    learned.add_call([text, text], b"a", 0.0, first=True)
 
     assert len(learned.conversations) == 1
 
@@ -314,11 +316,11 @@ def test_telling_units_are_counted_once_per_conversation():
 )
 def test_calls_without_texts_are_sampled_like_calls_with_texts(calls):
     read, skimmed = samples(), samples()
-    for number, said, hours, first in calls:
+    for number, text, hours, first in calls:
         who, now, more = identity(number), float(hours * HOUR), {"first": first, "history": 7}
-        read.add_call([said], who, now, **more)
-        if not skimmed.observe_without_texts(who, now, **more, mark=ord(said)):
-            skimmed.add_call([said], who, now, **more, mark=ord(said))
+        read.add_call([text], who, now, **more)
+        if not skimmed.observe_without_texts(who, now, **more, mark=ord(text)):
+            skimmed.add_call([text], who, now, **more, mark=ord(text))
 
     unmarked = [msgspec.structs.replace(sample, mark=0) for sample in skimmed.conversations]
     assert unmarked == list(read.conversations)

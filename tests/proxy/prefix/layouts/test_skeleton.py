@@ -29,14 +29,14 @@ def samples(*conversations):
     return samples_kept.conversations
 
 
-def summary(found):
+def summary(skeleton):
     return [
         (
             gap.before.unit.words if gap.before else None,
             gap.after.unit.words if gap.after else None,
             [(c.index, c.of, c.line) for c in gap.columns],
         )
-        for gap in found
+        for gap in skeleton
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_gap_of_differing_length_is_one_column():
 
 def test_a_gap_of_many_lines_is_one_column():
     lines = [[f"{n} {line}" for line in range(MAX_COLUMNS + 1)] for n in range(5)]
-    gaps = find_gaps(samples(*([template(*each)] for each in lines)))
+    gaps = find_gaps(samples(*([template(*line)] for line in lines)))
 
     assert summary(gaps)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
 
@@ -127,10 +127,10 @@ def test_one_odd_conversation_among_many_is_left_out():
 
 
 def test_many_odd_conversations_leave_what_all_of_them_share():
-    said = [template(f"Time {n}") for n in range(30)]
+    templates = [template(f"Time {n}") for n in range(30)]
     for n in range(6):
-        said[n] = said[n].replace(RULES[n % 3], f"Odd {n}")
-    gaps = find_gaps(samples(*([each] for each in said)))
+        templates[n] = templates[n].replace(RULES[n % 3], f"Odd {n}")
+    gaps = find_gaps(samples(*([text] for text in templates)))
 
     assert [place[:2] for place in summary(gaps)] == [(None, RULES[3]), (RULES[3], None)]
     assert len(gaps[0].samples) == 30

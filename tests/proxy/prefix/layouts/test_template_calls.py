@@ -33,7 +33,7 @@ def calls_of(group: Sequence[ConversationSample]) -> TemplateCalls:
 
 
 def mean_length(calls: TemplateCalls) -> float:
-    return sum(each.share * each.length for each in calls.later) / (1.0 - calls.first)
+    return sum(group.share * group.length for group in calls.later) / (1.0 - calls.first)
 
 
 def test_running_conversations_are_taken_to_get_as_long_as_those_that_ended():
@@ -107,7 +107,7 @@ def test_without_firsts_all_calls_go_on():
     calls = calls_of([conversation(number, 3) for number in range(4)]).with_more_firsts(0.0)
 
     assert calls.first == 0.0
-    assert sum(each.share for each in calls.later) == pytest.approx(1.0)
+    assert sum(group.share for group in calls.later) == pytest.approx(1.0)
     assert calls_of([conversation(1, 1)]).with_more_firsts(0.0).later == ()
 
 
@@ -153,10 +153,12 @@ def test_share_of_first_calls_is_right_while_conversations_run(
 ):
     """Ten run at once; a share of the calls seen is off by a quarter after 100 of them."""
     truth = 1 / mean(map(length, range(5_000)))
-    found = [calls_after(calls, seed, length) for seed in range(20) for calls in (150, 200, 300)]
-    known = [calls for calls in found if calls.length_error < inf]
-    shares = [calls.first / truth for calls in known]
-    right = [abs(truth / each.first - 1.0) <= each.length_error for each in known]
+    estimates = [
+        calls_after(calls, seed, length) for seed in range(20) for calls in (150, 200, 300)
+    ]
+    bounded = [calls for calls in estimates if calls.length_error < inf]
+    shares = [calls.first / truth for calls in bounded]
+    right = [abs(truth / estimate.first - 1.0) <= estimate.length_error for estimate in bounded]
 
     assert len(shares) > 50
     assert mean(right) > 0.9

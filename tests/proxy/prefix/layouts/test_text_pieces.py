@@ -52,7 +52,7 @@ def test_a_reference_stands_where_text_left_from_between_others():
 
 
 def test_stable_text_does_not_depend_on_the_text_that_moves():
-    pieces = [[stable("One "), semi(said), stable("two.")] for said in ("", "x", "\n\ny\n")]
+    pieces = [[stable("One "), semi(text), stable("two.")] for text in ("", "x", "\n\ny\n")]
 
     assert len({split_text(piece, last=True).stable for piece in pieces}) == 1
 
@@ -141,8 +141,8 @@ def test_an_empty_piece_is_labelled_empty():
 
 @given(PIECES, st.booleans())
 def test_no_word_of_a_split_text_is_lost(pieces, last):
-    found = split_text(pieces, last=last)
-    there = found.stable + found.ending + labelled_text(found.gone)
+    pieces_of_text = split_text(pieces, last=last)
+    there = pieces_of_text.stable + pieces_of_text.ending + labelled_text(pieces_of_text.gone)
 
     for word in " ".join(piece.text for piece in pieces if piece.text.strip()).split():
         assert word.strip(".") in there

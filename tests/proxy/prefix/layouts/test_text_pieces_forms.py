@@ -68,7 +68,7 @@ def test_reference_stands_in_place_of_whole_members_or_elements(text, reference)
 
 
 @pytest.mark.parametrize(
-    ("pieces", "kept"),
+    ("pieces", "remaining"),
     [
         ([('{"a": 1,', False), ('"b": 2,', True), ('"c": 3}', False)], True),
         ([('{"a": "Be kind. ', False), ("It is 12:00. ", True), ('Be brief."}', False)], False),
@@ -77,8 +77,8 @@ def test_reference_stands_in_place_of_whole_members_or_elements(text, reference)
         ([("Be kind. ", False), ('{"b": ', True), ("Be brief.", False)], True),
     ],
 )
-def test_pieces_leave_only_texts_that_stay_valid(pieces, kept):
-    assert keeps_form([piece_of(*piece) for piece in pieces]) is kept
+def test_pieces_leave_only_texts_that_stay_valid(pieces, remaining):
+    assert keeps_form([piece_of(*piece) for piece in pieces]) is remaining
 
 
 @examples(50)
@@ -104,11 +104,11 @@ def arranged_systems(workload: Workload) -> list[tuple[str, str]]:
     ]
     layout = learned_layout(target, chain(*bodies[:4]))
     assert layout is not None
-    process, found = PlanningProcess(target, layout=layout), []
+    process, prompts = PlanningProcess(target, layout=layout), []
     for raw in chain(*bodies[4:]):
         came, sent = orjson.loads(raw), orjson.loads(process.send(raw).body)
-        found.append((came["messages"][0]["content"], sent["messages"][0]["content"]))
-    return found
+        prompts.append((came["messages"][0]["content"], sent["messages"][0]["content"]))
+    return prompts
 
 
 @pytest.mark.parametrize("name", ["JSON, pretty", "JSON, one line"])

@@ -136,7 +136,7 @@ def check_values(parts: Facts, system: str, rest: Sequence[str]) -> int:
             continue
         moved += 1
         end = next(text for text in rest if any(spelling in text for spelling in spellings))
-        at = min(stored for each in spellings if (stored := end.find(each)) >= 0)
+        at = min(stored for spelling in spellings if (stored := end.find(spelling)) >= 0)
         label = end[:at].rpartition("\n[")[2].partition("]")[0]
         assert name.lower().split()[-1] in label.lower()
     return moved
@@ -177,6 +177,6 @@ def test_varying_text_moves_out_of_made_instructions_of_every_form(form: str):
         made_dialogue(index, f"Ines {index}", f"/home/ines{index}/desk")
         for index in range(_LEARNED + 1)
     ]
-    found = list(sent_messages(dialogues, FORMS[form]))
+    messages = list(sent_messages(dialogues, FORMS[form]))
 
-    assert all(check_values(*call) for call in found)
+    assert all(check_values(*call) for call in messages)

@@ -32,7 +32,7 @@ def tool_records(names):
 
 
 def sent_names(toolsets, names):
-    return "".join(known[1:] for known in toolsets.order(tool_records(names)))
+    return "".join(name[1:] for name in toolsets.order(tool_records(names)))
 
 
 def shuffle(names: str, roll: Random, most: int) -> str:
@@ -120,20 +120,20 @@ def tool(name: str, mark: object = None, **fields: Any) -> bytes:
     )
 
 
-def order(tools: list[bytes], known: tuple[str, ...] = ()) -> OrderedTools:
-    return order_tools(tuple(tools), tuple(known), fingerprint)
+def order(tools: list[bytes], earlier: tuple[str, ...] = ()) -> OrderedTools:
+    return order_tools(tuple(tools), tuple(earlier), fingerprint)
 
 
-def names(found: OrderedTools) -> list[str]:
-    return [(one.get("function") or one.get("custom") or one)["name"] for one in decode(found)]
+def names(ordered: OrderedTools) -> list[str]:
+    return [(one.get("function") or one.get("custom") or one)["name"] for one in decode(ordered)]
 
 
-def decode(found: OrderedTools) -> list[dict[str, Any]]:
-    return [orjson.loads(one) for one in found.tools]
+def decode(ordered: OrderedTools) -> list[dict[str, Any]]:
+    return [orjson.loads(one) for one in ordered.tools]
 
 
-def marks(found: OrderedTools) -> list[object]:
-    return [one.get("cache_control") for one in decode(found)]
+def marks(ordered: OrderedTools) -> list[object]:
+    return [one.get("cache_control") for one in decode(ordered)]
 
 
 def test_at_first_tools_stand_by_name():
@@ -286,36 +286,36 @@ def test_ten_thousand_tools_pass_through_at_once():
 
 
 def test_the_remembered_tool_order_is_bounded():
-    known = tuple(f"{n:032x}" for n in range(MAX_TOOLS))
+    earlier = tuple(f"{n:032x}" for n in range(MAX_TOOLS))
 
-    assert order([tool("a")], known).order == known
+    assert order([tool("a")], earlier).order == earlier
 
 
 @examples(30, deadline=None)
 @given(st.lists(st.lists(_NAMES, unique=True, max_size=6), min_size=1, max_size=6))
 def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(calls: list[list[str]]):
-    known: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
     before: dict[str, bytes] = {}
     for call in calls:
-        asked = [tool(name) for name in call]
-        order_seen = order(asked, known)
-        again = order([*reversed(asked)], known)
+        records = [tool(name) for name in call]
+        order_seen = order(records, earlier)
+        again = order([*reversed(records)], earlier)
         assert order_seen == again
-        assert sorted(order_seen.tools) == sorted(asked)
+        assert sorted(order_seen.tools) == sorted(records)
         tools = [one for one in order_seen.tools if one in before.values()]
         assert list(order_seen.tools[: len(tools)]) == tools
-        known = order_seen.order
+        earlier = order_seen.order
         before |= dict(zip(names(order_seen), order_seen.tools, strict=True))
 
 
 @examples(30, deadline=None)
 @given(st.lists(st.tuples(_NAMES, st.sampled_from([None, MARK, HOUR])), max_size=6))
-def test_no_tool_and_no_mark_is_lost(asked: list[tuple[str, object]]):
-    tools = [tool(name, mark) for name, mark in asked]
+def test_no_tool_and_no_mark_is_lost(pairs: list[tuple[str, object]]):
+    tools = [tool(name, mark) for name, mark in pairs]
     order_seen = order(tools)
 
-    assert sorted(names(order_seen)) == sorted(name for name, _ in asked)
-    assert [mark for mark in marks(order_seen) if mark] == [mark for _, mark in asked if mark]
+    assert sorted(names(order_seen)) == sorted(name for name, _ in pairs)
+    assert [mark for mark in marks(order_seen) if mark] == [mark for _, mark in pairs if mark]
     assert order(list(order_seen.tools), order_seen.order).tools == order_seen.tools
 
 

@@ -25,17 +25,17 @@ TALK = [("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("
 
 
 def test_openais_prefix_parameters_of_a_chat_body():
-    found = prefix_parameters(parse_prompt(BODY), OPENAI, fingerprint)
+    parameters = prefix_parameters(parse_prompt(BODY), OPENAI, fingerprint)
 
-    assert set(found.early) == {"model", "prompt_cache_key", "reasoning_effort"}
-    assert found.late == {}
+    assert set(parameters.early) == {"model", "prompt_cache_key", "reasoning_effort"}
+    assert parameters.late == {}
 
 
 def test_a_tool_choice_shapes_anthropics_messages_only():
-    found = prefix_parameters(parse_prompt(BODY), ANTHROPIC, fingerprint)
+    parameters = prefix_parameters(parse_prompt(BODY), ANTHROPIC, fingerprint)
 
-    assert set(found.early) == {"model", "reasoning_effort"}
-    assert set(found.late) == {"tool_choice"}
+    assert set(parameters.early) == {"model", "reasoning_effort"}
+    assert set(parameters.late) == {"tool_choice"}
 
 
 def test_engines_are_keyed_by_salt_or_key():
@@ -62,17 +62,17 @@ def test_openais_prefix_parameters_of_a_responses_body():
         b'{"input": "x", "reasoning": {"effort": "low", "summary": "auto"}, "text": {"format":'
         b' {"type": "text"}, "verbosity": null}, "prompt_cache_key": "k", "model": "m"}'
     )
-    found = prefix_parameters(parse_prompt(raw), OPENAI, fingerprint)
+    parameters = prefix_parameters(parse_prompt(raw), OPENAI, fingerprint)
 
-    assert set(found.early) == {"model", "prompt_cache_key", "reasoning.effort", "text.format"}
+    assert set(parameters.early) == {"model", "prompt_cache_key", "reasoning.effort", "text.format"}
 
 
 def test_a_parameter_of_an_unexpected_shape_is_ignored():
-    found = prefix_parameters(
+    parameters = prefix_parameters(
         parse_prompt(b'{"input": "x", "reasoning": "low"}'), OPENAI, fingerprint
     )
 
-    assert set(found.early) == {"model"}
+    assert set(parameters.early) == {"model"}
 
 
 def change_between(before: SentCall, after: SentCall) -> PromptChange | None:
@@ -99,11 +99,11 @@ def test_tools_that_moved_changed_came_or_went_are_named():
     def tools(*names: str) -> SentCall:
         return call(RULES, *TALK, tools=names)
 
-    found = [
+    changes = [
         change_between(tools("a", "b", "c"), tools(*after))
         for after in [("a", "c", "b"), ("a", "x", "c"), ("a", "x", "b", "c"), ("a", "c")]
     ]
-    assert [each and (each.place, each.kind) for each in found] == [
+    assert [change and (change.place, change.kind) for change in changes] == [
         ("tools[1]", ChangeKind.MOVED),
         ("tools[1]", ChangeKind.CHANGED),
         ("tools[1]", ChangeKind.ADDED),
@@ -247,8 +247,8 @@ def test_repeated_bytes_count_each_block_as_often_as_before(before, after):
 
 
 def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compared_is_bounded():
-    said = [("user", f"message {number}") for number in range(3_000)]
-    before, after = call(RULES, *said), call(RULES, *said[:5], ("user", "x"), *said[5:])
+    messages = [("user", f"message {number}") for number in range(3_000)]
+    before, after = call(RULES, *messages), call(RULES, *messages[:5], ("user", "x"), *messages[5:])
 
     change = change_between(before, after)
 

@@ -45,11 +45,11 @@ def call(number: int, rules: str = RULES, regime: Regime = DEEPSEEK) -> SentCall
 
 
 def expected_reads(*calls: SentCall, gap: float = 20.0) -> list[int]:
-    index, found = PrefixChainIndex(), []
+    index, lengths = PrefixChainIndex(), []
     for number, sent in enumerate(calls):
-        found.append(index.expect_read(sent, gap * number).tokens)
+        lengths.append(index.expect_read(sent, gap * number).tokens)
         index.record_call(sent, None, gap * number)
-    return found
+    return lengths
 
 
 def test_cache_of_whole_prompts_reads_what_two_earlier_texts_begin_with():
@@ -106,7 +106,7 @@ def test_expected_reads_of_whole_prompts_are_their_caches(parts):
 
 @given(st.lists(st.integers(0, 2), max_size=9), st.lists(st.integers(0, 2), max_size=9))
 def test_shared_length_is_that_of_the_common_start(one, other):
-    rows = [b"".join(bytes([each]) * DIGEST_BYTES for each in row) for row in (one, other)]
+    rows = [b"".join(bytes([value]) * DIGEST_BYTES for value in row) for row in (one, other)]
     same = next(
         (index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
         min(len(one), len(other)),

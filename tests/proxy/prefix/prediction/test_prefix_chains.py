@@ -106,7 +106,7 @@ def test_the_expected_read_at_anthropic_is_the_one_of_its_cache_model(calls, bed
         at = data.draw(st.lists(st.integers(0, len(pieces) - 1), max_size=4, unique=True))
         long = data.draw(st.integers(0, len(at)))
         marks: dict[int, Ttl] = {
-            each: "1h" if index < long else "5m" for index, each in enumerate(sorted(at))
+            place: "1h" if index < long else "5m" for index, place in enumerate(sorted(at))
         }
         call, prompt = both(pieces, marks, regime)
         expected = chains.expect_read(call, now)
@@ -208,12 +208,12 @@ def test_marks_at_missing_blocks_are_ignored():
 
 def test_the_expected_read_is_scaled_to_the_tokens_counted():
     scale = TokenScale(size=1_000, total=1_000)
-    found = ExpectedRead(tokens=100, found=200, stored=200, known=400, scale=scale)
+    expected_read = ExpectedRead(tokens=100, found=200, stored=200, known=400, scale=scale)
 
-    assert found.rescale(2_000).known == 800
-    assert found.rescale(1_000) is found
-    assert found.rescale(2_000) is found.rescale(2_000)
-    assert found.rescale(3_000).known == 1_200
+    assert expected_read.rescale(2_000).known == 800
+    assert expected_read.rescale(1_000) is expected_read
+    assert expected_read.rescale(2_000) is expected_read.rescale(2_000)
+    assert expected_read.rescale(3_000).known == 1_200
     assert ExpectedRead().rescale(0) == ExpectedRead()
 
 
@@ -272,9 +272,9 @@ def test_an_empty_prompt_is_expected_to_read_nothing():
 def test_a_first_prompt_is_written_up_to_its_last_mark_and_fresh_behind_it():
     call = users(ANTHROPIC, ("a", 2_000), ("b", 500), ("c", 100), marks={0: "1h", 1: "5m"})
 
-    found = expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 2_600)
+    usage = expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 2_600)
 
-    assert found == Usage(write_1h=2_000, write_5m=500, input=100)
+    assert usage == Usage(write_1h=2_000, write_5m=500, input=100)
 
 
 def test_a_prompt_too_short_for_its_cache_writes_nothing():

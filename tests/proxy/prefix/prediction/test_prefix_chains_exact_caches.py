@@ -100,15 +100,15 @@ def calls(draw: st.DrawFn, regime: str, provider: str) -> list[SpacedCall]:
     head = tuple(Piece(role, role, draw(st.sampled_from(SIZES))) for role in draw(HEADS))
     gaps = st.sampled_from(GAPS if provider in ROOM_ALONE else (*GAPS, *LONG_GAPS))
     sent: list[tuple[Piece, ...]] = [head]
-    found = []
+    calls = []
     for _ in range(draw(st.integers(2, 8))):
         before = draw(st.sampled_from(sent))
-        kept = before[: draw(st.sampled_from([len(before), len(before), len(before) // 2, 0]))]
-        pieces = (*kept, *draw(TAILS))
+        beginning = before[: draw(st.sampled_from([len(before), len(before), len(before) // 2, 0]))]
+        pieces = (*beginning, *draw(TAILS))
         if pieces:
             sent.append(pieces)
-            found.append(draw(call_of(pieces, gaps, regime, provider)))
-    return found
+            calls.append(draw(call_of(pieces, gaps, regime, provider)))
+    return calls
 
 
 @st.composite
@@ -234,10 +234,10 @@ def test_planning_expects_what_the_exact_cache_reads_and_bills(regime, provider,
     made = data.draw(calls(regime, provider))
 
     for outcome in outcomes(exact_cache(regime, provider), made, regime, provider):
-        found = outcome.expected
-        assert found.tokens == outcome.served.read
-        assert expected_usage(outcome.sent, found, outcome.total) == outcome.usage
-        assert found.tokens <= found.found <= found.stored <= found.known
+        expected = outcome.expected
+        assert expected.tokens == outcome.served.read
+        assert expected_usage(outcome.sent, expected, outcome.total) == outcome.usage
+        assert expected.tokens <= expected.found <= expected.stored <= expected.known
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])

@@ -132,7 +132,7 @@ def end_of(blocks: Sequence[PromptBlock]) -> PromptEnding:
 
 def left_by(now: str, *before: str) -> int:
     call = SentCall(regime=VLLM, blocks=(*said(*now),))
-    return blocks_left_out(call, [end_of(said(*each)) for each in before])
+    return blocks_left_out(call, [end_of(said(*words)) for words in before])
 
 
 def test_a_continuing_call_leaves_no_blocks_out():

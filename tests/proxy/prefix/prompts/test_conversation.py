@@ -35,11 +35,11 @@ def test_chains_continued_from_the_latest_call_are_those_of_the_whole_call(calls
 
 
 def chain_of_said(
-    latest: LatestChains, said: list[bytes], base: bytes = b"base"
+    latest: LatestChains, texts: list[bytes], base: bytes = b"base"
 ) -> ConversationChain:
     """The chain of messages that say this; but for the first of three sayings they are answers."""
-    roles = ["assistant" if says[0] else "user" for says in said]
-    return latest.chain(base, tuple(said), roles)
+    roles = ["assistant" if says[0] else "user" for says in texts]
+    return latest.chain(base, tuple(texts), roles)
 
 
 def test_values_continued_from_the_latest_call_tell_callers_apart():
@@ -49,9 +49,9 @@ def test_values_continued_from_the_latest_call_tell_callers_apart():
     assert set(first.values).isdisjoint(other.values)
 
 
-def chain_of(found: Prompt, who: tuple[str, ...] = WHO) -> ConversationChain:
+def chain_of(prompt: Prompt, who: tuple[str, ...] = WHO) -> ConversationChain:
     return conversation_chain(
-        found, [read_message(fingerprint, raw) for raw in found.messages], who, fingerprint
+        prompt, [read_message(fingerprint, raw) for raw in prompt.messages], who, fingerprint
     )
 
 
@@ -208,7 +208,7 @@ def test_a_chain_without_messages_stands_for_the_caller():
 def test_items_of_the_assistant_that_follow_each_other_are_one_answer():
     user = {"role": "user", "content": [{"type": "input_text", "text": "Well?"}]}
     call = {"type": "function_call", "call_id": "1", "name": "look", "arguments": "{}"}
-    found = items(
+    prompt = items(
         user,
         {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"},
         {"role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
@@ -216,8 +216,8 @@ def test_items_of_the_assistant_that_follow_each_other_are_one_answer():
         {"type": "function_call_output", "call_id": "1", "output": "3"},
     )
 
-    assert found.answers == ((1, 3),)
-    assert len(found.said) == 4
+    assert prompt.answers == ((1, 3),)
+    assert len(prompt.said) == 4
 
 
 def test_values_before_a_place_leave_out_up_to_three_last_messages():
@@ -246,8 +246,8 @@ def test_the_same_answer_has_the_same_key_where_both_began_alike():
 
 def test_candidate_values_are_bounded_and_hold_the_first_and_latest_places():
     talk = numbered_chain(*["user", "assistant"] * 500, "user")
-    found = [*talk.candidates()]
+    candidates = [*talk.candidates()]
 
-    assert len(found) <= 40
-    assert {talk.whole, talk.values[1], talk.values[15], talk.values[999]} <= {*found}
-    assert len({*found}) == len(found)
+    assert len(candidates) <= 40
+    assert {talk.whole, talk.values[1], talk.values[15], talk.values[999]} <= {*candidates}
+    assert len({*candidates}) == len(candidates)

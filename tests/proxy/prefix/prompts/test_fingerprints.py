@@ -39,13 +39,13 @@ def test_keyed_hashes_are_equal_for_equal_texts_only(one, other):
 @pytest.mark.parametrize("length", [0, 1, 4095, 4096, 100_000])
 def test_keyed_hashes_differ_by_team_and_installation(length):
     text = b"x" * length
-    found = {
+    fingerprints = {
         keyed_hash(SECRET, "team")(text),
         keyed_hash(SECRET, "other")(text),
         keyed_hash(b"t" * 32, "team")(text),
     }
 
-    assert len(found) == 3
+    assert len(fingerprints) == 3
 
 
 def test_a_keyed_hash_is_the_same_in_every_process():
@@ -61,9 +61,11 @@ def chat(system: object, user: object, tool: dict[str, object]) -> Prompt:
 
 
 def digests(prompt: Prompt) -> list[bytes]:
-    found, pieces = blocks(prompt, fingerprint), BlockJson(prompt)
-    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in found]
-    return [block.digest for block in without_marks(found, known)]
+    prompt_blocks, pieces = blocks(prompt, fingerprint), BlockJson(prompt)
+    digests = [
+        digest_without_marks(pieces.block_json(block), fingerprint) for block in prompt_blocks
+    ]
+    return [block.digest for block in without_marks(prompt_blocks, digests)]
 
 
 TOOL: dict[str, object] = {"type": "function", "function": {"name": "a"}}
@@ -108,10 +110,10 @@ def test_odd_blocks_stay_in_the_json_without_marks(raw):
 
 
 def test_block_json_finds_the_json_of_each_block():
-    prompt, found = body(("system", "a"), ("user", "b"), tools=("t",))
+    prompt, prompt_blocks = body(("system", "a"), ("user", "b"), tools=("t",))
     pieces = BlockJson(prompt)
 
-    assert [pieces.block_json(block) for block in found] == [
+    assert [pieces.block_json(block) for block in prompt_blocks] == [
         prompt.tools[0],
         b'"a"',
         prompt.messages[1],

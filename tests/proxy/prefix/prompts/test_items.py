@@ -46,15 +46,15 @@ def test_a_short_piece_is_converted_once_and_a_long_one_each_time():
         converted.append(piece)
         return b"+" + piece
 
-    known, long = known_conversion(convert), b"a" * 2**14
-    made = [known(piece) for piece in (b"a", b"a", long, long)]
+    conversion, long = known_conversion(convert), b"a" * 2**14
+    made = [conversion(piece) for piece in (b"a", b"a", long, long)]
 
     assert made == [b"+a", b"+a", b"+" + long, b"+" + long]
     assert converted == [b"a", long, long]
 
 
-def body(said: object, **fields: object) -> bytes:
-    return orjson.dumps({"model": "gpt-6.1-sol", **fields, "input": said})
+def body(items: object, **fields: object) -> bytes:
+    return orjson.dumps({"model": "gpt-6.1-sol", **fields, "input": items})
 
 
 def roles_and_contents(prompt: Prompt) -> list[tuple[str, Any]]:
@@ -129,10 +129,10 @@ def test_functions_become_chat_tools_and_other_tools_stay():
     ],
 )
 @pytest.mark.parametrize(
-    "said", ["Hello.", [], [PARTS, USER, THOUGHT, CALL, RESULT, CUSTOM, ANSWER, CALL, SEEN]]
+    "items", ["Hello.", [], [PARTS, USER, THOUGHT, CALL, RESULT, CUSTOM, ANSWER, CALL, SEEN]]
 )
-def test_an_unmodified_responses_body_is_written_back_byte_for_byte(said, fields, written, stored):
-    came = written(body(said, store=stored, **fields))
+def test_an_unmodified_responses_body_is_written_back_byte_for_byte(items, fields, written, stored):
+    came = written(body(items, store=stored, **fields))
     before, after = members(came), members(parse_prompt(came).render())
 
     assert msgspec.json.decode(came) == msgspec.json.decode(parse_prompt(came).render())
@@ -165,8 +165,8 @@ ITEM = st.one_of(
 
 
 @given(st.lists(ITEM, max_size=6) | WORDS, WORDS, st.booleans())
-def test_any_responses_body_is_written_back_unmodified(said: object, words: str, stored: bool):  # noqa: FBT001
-    came = msgspec.json.encode({"input": said, "instructions": words, "store": stored})
+def test_any_responses_body_is_written_back_unmodified(items: object, words: str, stored: bool):  # noqa: FBT001
+    came = msgspec.json.encode({"input": items, "instructions": words, "store": stored})
 
     assert parse_prompt(came).render() == came
 
@@ -181,8 +181,8 @@ def test_any_responses_body_is_written_back_unmodified(said: object, words: str,
         ),
     )
 )
-def test_any_items_are_a_prompt_or_unplannable(said: object):
-    came = msgspec.json.encode({"input": [said], "tools": said})
+def test_any_items_are_a_prompt_or_unplannable(items: object):
+    came = msgspec.json.encode({"input": [items], "tools": items})
     try:
         parsed = parse_prompt(came)
     except Unplannable:
@@ -232,8 +232,8 @@ def test_instructions_that_carry_a_mark_become_a_message():
     prompt = parse_prompt(body("Hello.", instructions="Be kind.", store=False))
     mark = {"mode": "explicit"}
     part = {"type": "text", "text": "Be kind.", "prompt_cache_breakpoint": mark}
-    said = {**msgspec.json.decode(prompt.messages[0]), "content": [part]}
-    rendered = render(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
+    message = {**msgspec.json.decode(prompt.messages[0]), "content": [part]}
+    rendered = render(prompt, messages=(orjson.dumps(message), prompt.messages[1]))
 
     assert "instructions" not in rendered
     assert rendered["input"] == [
@@ -244,9 +244,9 @@ def test_instructions_that_carry_a_mark_become_a_message():
 
 def test_instructions_that_only_lost_words_stay_instructions():
     prompt = parse_prompt(body("Hello.", instructions="Be kind. It is noon.", store=False))
-    said = {**msgspec.json.decode(prompt.messages[0]), "content": "Be kind."}
+    message = {**msgspec.json.decode(prompt.messages[0]), "content": "Be kind."}
     late = orjson.dumps({"role": "developer", "content": "It is noon."})
-    rendered = render(prompt, messages=(orjson.dumps(said), prompt.messages[1], late))
+    rendered = render(prompt, messages=(orjson.dumps(message), prompt.messages[1], late))
 
     assert rendered["instructions"] == "Be kind."
     assert [item["content"] for item in rendered["input"]] == ["Hello.", "It is noon."]
@@ -306,12 +306,12 @@ def test_instructions_alone_are_nothing_to_plan_but_can_be_read():
 
 @pytest.mark.parametrize("content", ["Be kind.", [{"type": "text", "text": "Be kind."}]])
 def test_instructions_are_fixed_in_their_place(content: object):
-    said = {"role": "developer", "instructions": True, "content": content}
+    message = {"role": "developer", "instructions": True, "content": content}
     still = orjson.dumps(
         {"role": "developer", "content": [{"type": "instructions", "text": "Be kind."}]}
     )
 
-    assert freeze_instructions(orjson.dumps(said)) == still
+    assert freeze_instructions(orjson.dumps(message)) == still
     assert freeze_instructions(still) is still
 
 

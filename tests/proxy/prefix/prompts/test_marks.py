@@ -157,10 +157,10 @@ def test_calls_that_are_no_objects_are_not_marked():
 def test_all_else_in_a_part_stays_as_it_was_written():
     raw = b'{ "text" : "\\u00e9", "x":1.0e3 , "type": "text" }'
     of = parse_prompt(b'{"messages":[{"role":"user","content":[' + raw + b'], "n" : 1.50}]}')
-    found = add_marks(of, [(spots(of)[0], "1h")], ANTHROPIC).messages[0]
+    message = add_marks(of, [(spots(of)[0], "1h")], ANTHROPIC).messages[0]
 
-    assert raw[:-1] + b',"cache_control":{"type":"ephemeral","ttl":"1h"}}' in found
-    assert b'"n":1.50' in found
+    assert raw[:-1] + b',"cache_control":{"type":"ephemeral","ttl":"1h"}}' in message
+    assert b'"n":1.50' in message
 
 
 def test_a_null_mark_gives_way_to_a_planned_one():
@@ -342,10 +342,10 @@ def test_openais_breakpoints_reach_the_labs_cache():
         ).render()
     )
     body["model"] = "gpt-6.1-sol"
-    found = chat_bodies.read_chat_request(body, lab).prompt
+    prompt = chat_bodies.read_chat_request(body, lab).prompt
 
-    assert [one.mark for one in found.blocks if one.mark] == ["30m", "30m"]
-    assert found.explicit
+    assert [one.mark for one in prompt.blocks if one.mark] == ["30m", "30m"]
+    assert prompt.explicit
 
 
 def test_a_tool_whose_mark_stands_twice_cannot_be_marked():

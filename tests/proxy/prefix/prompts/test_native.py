@@ -208,23 +208,23 @@ def test_marks_change_nothing_but_where_they_stand(
     assert _bare(mark_blocks(body, *places)) == _bare(orjson.loads(body))
 
 
-def _bare(found: Any) -> Any:
+def _bare(marked: Any) -> Any:
     """JSON without marks, a lone text part as its text."""
-    if isinstance(found, list):
-        return [_bare(each) for each in found]
-    if not isinstance(found, dict):
-        return found
-    kept = {name: _bare(value) for name, value in found.items() if name != "cache_control"}
+    if isinstance(marked, list):
+        return [_bare(item) for item in marked]
+    if not isinstance(marked, dict):
+        return marked
+    fields = {name: _bare(value) for name, value in marked.items() if name != "cache_control"}
     for name in ("content", "system"):
-        part = kept.get(name)
+        part = fields.get(name)
         if isinstance(part, str):
-            kept[name] = [{"type": "text", "text": part}]
-    return kept
+            fields[name] = [{"type": "text", "text": part}]
+    return fields
 
 
 def test_a_part_of_a_thread_that_its_provider_keeps_is_not_planned():
-    said = {"messages": [{"role": "user", "content": "Hi."}], "thread": {"type": "create"}}
+    fields = {"messages": [{"role": "user", "content": "Hi."}], "thread": {"type": "create"}}
 
     with pytest.raises(Unplannable, match="keeps the conversation"):
-        parse_prompt(orjson.dumps(said), is_native=True)
-    assert parse_prompt(orjson.dumps(said | {"thread": None}), is_native=True)
+        parse_prompt(orjson.dumps(fields), is_native=True)
+    assert parse_prompt(orjson.dumps(fields | {"thread": None}), is_native=True)

@@ -199,9 +199,9 @@ def test_calls_other_than_conversations_are_not_compacted(tmp_path, incoming):
 def test_a_responses_call_that_its_provider_keeps_is_left_alone(tmp_path):
     body = orjson.dumps({"input": [], "previous_response_id": "resp_1"})
     with room(tmp_path) as (compactor, _):
-        kept = compact(compactor, chat(endpoint="responses", body=body))
+        result = compact(compactor, chat(endpoint="responses", body=body))
 
-    assert kept.header == "unmodified; reason=api"
+    assert result.header == "unmodified; reason=api"
 
 
 def test_off_is_the_default_and_a_header_may_try_it(tmp_path):

@@ -42,7 +42,7 @@ def messages_body(turns: int, **more: Any) -> Json:
     """A desk over the Messages API: it thinks, looks two things up at once, and answers."""
     messages: list[Json] = []
     for turn in range(turns):
-        said = [{"type": "text", "text": f"Where is order ORD-{turn}77-X?"}]
+        content = [{"type": "text", "text": f"Where is order ORD-{turn}77-X?"}]
         calls = [
             {"type": "tool_use", "id": f"tu{turn}{n}", "name": "get_order", "input": {"id": n}}
             for n in range(2)
@@ -53,7 +53,7 @@ def messages_body(turns: int, **more: Any) -> Json:
         ]
         reply = [thinking(turn), {"type": "text", "text": f"It is at stop {turn}. {_POLITE}"}]
         messages += [
-            {"role": "user", "content": said},
+            {"role": "user", "content": content},
             {"role": "assistant", "content": [thinking(turn), *calls]},
             {"role": "user", "content": [*results, {"type": "text", "text": "Go on."}]},
             {"role": "assistant", "content": reply},
@@ -68,7 +68,7 @@ def responses_body(turns: int, **more: Any) -> Json:
     """The same desk over the Responses API, kept by the caller."""
     items: list[Json] = []
     for turn in range(turns):
-        asked = {"type": "input_text", "text": f"Where is order ORD-{turn}77-X?"}
+        question = {"type": "input_text", "text": f"Where is order ORD-{turn}77-X?"}
         reasoning = {
             "type": "reasoning",
             "id": f"rs{turn}",
@@ -76,7 +76,7 @@ def responses_body(turns: int, **more: Any) -> Json:
             "encrypted_content": "x",
         }
         items += [
-            {"type": "message", "role": "user", "content": [asked]},
+            {"type": "message", "role": "user", "content": [question]},
             reasoning,
             {
                 "type": "function_call",
@@ -152,10 +152,10 @@ def test_calls_outputs_and_reasoning_of_responses_go_or_stay_with_their_turn():
 
 def test_thinking_of_turns_that_stay_is_untouched():
     body = messages_body(14)
-    kept = [block for m in sent_list(compacted_call(body)) for block in blocks_of(m)]
+    blocks = [block for m in sent_list(compacted_call(body)) for block in blocks_of(m)]
 
     own = [block for m in body["messages"] for block in blocks_of(m)]
-    signed = [block for block in kept if block["type"] == "thinking"]
+    signed = [block for block in blocks if block["type"] == "thinking"]
     assert signed
     assert all(block in own for block in signed)
 

@@ -34,7 +34,7 @@ class IndexReader:
     """Indexes of replicas by name."""
 
     def __init__(self, **indexes: KvEventIndex) -> None:
-        self._indexes = {name.replace("_", ":"): each for name, each in indexes.items()}
+        self._indexes = {name.replace("_", ":"): index for name, index in indexes.items()}
 
     def index(self, name: str) -> KvEventIndex | None:
         return self._indexes.get(name)

@@ -55,9 +55,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-async def plan_and_store(planning: PromptPlanning, asked: Call) -> Planned:
+async def plan_and_store(planning: PromptPlanning, call: Call) -> Planned:
     """The call, once the store has what was decided for it."""
-    planned = await planning.plan(asked, ROUTE)
+    planned = await planning.plan(call, ROUTE)
     assert isinstance(planned, Planned)
     async with asyncio.timeout(20):  # each wait of its own is short, for a caller waits with it
         while planning._unstored:
@@ -65,9 +65,9 @@ async def plan_and_store(planning: PromptPlanning, asked: Call) -> Planned:
     return planned
 
 
-def as_planned(found: Planned | Passthrough) -> Planned:
-    assert isinstance(found, Planned)
-    return found
+def as_planned(outcome: Planned | Passthrough) -> Planned:
+    assert isinstance(outcome, Planned)
+    return outcome
 
 
 class UnreachableStore(Store):

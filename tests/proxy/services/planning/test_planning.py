@@ -40,7 +40,7 @@ from tests.proxy.services.planning.planning_fixtures import (
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "rejected",
     [
         call(body(chat_message("user", "hi"))),
         call(body(*conversation_messages(0)), endpoint="embeddings"),
@@ -48,9 +48,9 @@ from tests.proxy.services.planning.planning_fixtures import (
         call(body(*conversation_messages(0)), method="GET"),
     ],
 )
-def test_a_prompt_that_no_cache_would_keep_is_not_planned(store, asked):
+def test_a_prompt_that_no_cache_would_keep_is_not_planned(store, rejected):
     with running_planning(store) as planning:
-        planned = run(planning.plan(asked, ROUTE))
+        planned = run(planning.plan(rejected, ROUTE))
 
     assert isinstance(planned, Passthrough)
     assert planned.why == ""
@@ -104,7 +104,7 @@ def test_a_prompt_that_cannot_be_planned_goes_unmodified_with_the_reason(store):
 
 def test_a_planner_that_fails_costs_no_call(store, caplog):
     class Broken(Planner):
-        def read_call(self, asked: PlanningRequest) -> Draft:
+        def read_call(self, request: PlanningRequest) -> Draft:
             raise ZeroDivisionError
 
     with running_planning(store, Broken(SECRET)) as planning:
@@ -117,9 +117,9 @@ def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
     over = threading.Event()
 
     class Hangs(Planner):
-        def read_call(self, asked: PlanningRequest) -> Draft:
+        def read_call(self, request: PlanningRequest) -> Draft:
             over.wait(60)
-            return super().read_call(asked)
+            return super().read_call(request)
 
     with running_planning(store, Hangs(SECRET)) as planning:
         planned = run_in_instant_time(planning.plan(call(body(chat_message("user", LARGE))), ROUTE))
@@ -137,17 +137,17 @@ class ThreadRecordingPlanner(Planner):
         super().__init__(SECRET, share=0.0)
         self.threads: list[str] = []
 
-    def read_call(self, asked: PlanningRequest) -> Draft:
+    def read_call(self, request: PlanningRequest) -> Draft:
         self.threads.append(threading.current_thread().name)
-        return super().read_call(asked)
+        return super().read_call(request)
 
 
 def test_only_large_prompts_go_to_a_thread(store):
     planner = ThreadRecordingPlanner()
 
     async def work(planning: PromptPlanning) -> None:
-        for asked in (chat(), call(body(chat_message("user", LARGE)))):
-            assert isinstance(await planning.plan(asked, ROUTE), Planned)
+        for request in (chat(), call(body(chat_message("user", LARGE)))):
+            assert isinstance(await planning.plan(request, ROUTE), Planned)
 
     with running_planning(store, planner) as planning:
         run(work(planning))
@@ -173,9 +173,9 @@ def test_calls_that_begin_and_end_hold_nobody_back(store):
     async def work(planning: PromptPlanning) -> None:
         for _ in range(3):
             planned = await planning.plan(chat(), ROUTE)
-            for each in (planned, Passthrough()):
-                planning.note_answer_started(each)
-                planning.note_attempt_ended(each)
+            for outcome in (planned, Passthrough()):
+                planning.note_answer_started(outcome)
+                planning.note_attempt_ended(outcome)
             assert planning._fanout._events == {}
 
     with running_planning(store) as planning:

@@ -38,9 +38,9 @@ from tests.proxy.services.planning.planning_fixtures import (
 )
 
 
-def names(found: Planned | Passthrough) -> list[str]:
-    assert isinstance(found, Planned)
-    return [each["function"]["name"] for each in orjson.loads(found.body)["tools"]]
+def names(planned: Planned | Passthrough) -> list[str]:
+    assert isinstance(planned, Planned)
+    return [tool["function"]["name"] for tool in orjson.loads(planned.body)["tools"]]
 
 
 def test_a_conversations_plan_is_stored_before_its_answer_ends(store):
@@ -101,10 +101,10 @@ def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
 
     async def work(planning: PromptPlanning) -> list[Planned | Passthrough]:
         calls = (
-            call(body(chat_message("system", LARGE), chat_message("user", "Well?"), tools=each))
-            for each in tools
+            call(body(chat_message("system", LARGE), chat_message("user", "Well?"), tools=toolset))
+            for toolset in tools
         )
-        return await asyncio.gather(*(planning.plan(each, ROUTE) for each in calls))
+        return await asyncio.gather(*(planning.plan(call, ROUTE) for call in calls))
 
     with running_planning(store) as planning:
         result = run(work(planning))
@@ -114,8 +114,8 @@ def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
 
 
 def test_a_tool_another_process_met_first_keeps_its_place(store):
-    def tools(*each: str) -> list[Any]:
-        return [tool(name) for name in each]
+    def tools(*names: str) -> list[Any]:
+        return [tool(name) for name in names]
 
     with running_planning(store) as first, running_planning(store) as second:
         run(plan_and_store(first, chat(tools=tools("m"))))
@@ -162,9 +162,9 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
     """A gateway that begins conversations all the time never has nothing to keep."""
 
     async def work(planning: PromptPlanning) -> None:
-        found, others = await planning.plan(chat(), ROUTE), count()
+        planned, others = await planning.plan(chat(), ROUTE), count()
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(planning.wait_until_stored(found))
+            task = group.create_task(planning.wait_until_stored(planned))
             while not task.done():
                 other = call(body(*conversation_messages(0, opening=f"I am {next(others)}.")))
                 await planning.plan(other, ROUTE)
@@ -224,13 +224,13 @@ def identities(
     """Conversation of each session: all take turns, and replicas take turns within one."""
 
     async def work() -> list[set[tuple[bytes, ExperimentArm]]]:
-        found: list[set[tuple[bytes, ExperimentArm]]] = [set() for _ in sessions]
+        identity_sets: list[set[tuple[bytes, ExperimentArm]]] = [set() for _ in sessions]
         for turn in range(6):
             for index, calls in enumerate(sessions):
                 one = await plan_and_store(replicas[(index + turn) % len(replicas)], calls[turn])
                 if turn >= since:
-                    found[index].add((one.draft.conversation, one.plan.arm))
-        return found
+                    identity_sets[index].add((one.draft.conversation, one.plan.arm))
+        return identity_sets
 
     return run(work())
 
@@ -243,7 +243,7 @@ def test_sessions_that_begin_alike_are_kept_apart_by_all_replicas(store):
     ):
         identity_sets = identities(sessions, one, two)
 
-    assert {len({name for name, _ in each}) for each in identity_sets} == {1}
+    assert {len({name for name, _ in identities}) for identities in identity_sets} == {1}
     assert len(set[Any]().union(*identity_sets)) == 10
 
 
@@ -253,7 +253,7 @@ def test_replicas_agree_on_who_goes_on_with_what_all_began(store):
     with running_planning(store, planners[0]) as one, running_planning(store, planners[1]) as two:
         identity_sets = identities(sessions, one, two, since=1)
 
-    assert {len(each) for each in identity_sets} == {1}
+    assert {len(identities) for identities in identity_sets} == {1}
     assert len(set[Any]().union(*identity_sets)) == 6
 
 
@@ -266,49 +266,49 @@ def test_a_restart_in_the_middle_changes_nothing(store):
     with running_planning(store) as after:
         last = [run(plan_and_store(after, calls[4])) for calls in sessions]
 
-    names = [each.draft.conversation for each in last]
-    assert names == [each.draft.conversation for each in first[2::3]]
+    names = [planned.draft.conversation for planned in last]
+    assert names == [planned.draft.conversation for planned in first[2::3]]
     assert len(set(names)) == 4
-    assert not any(each.plan.joined for each in last)
+    assert not any(planned.plan.joined for planned in last)
 
 
 def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(store):
     sessions = [session(f"S{n}") for n in range(6)]
 
     async def work(planning: PromptPlanning) -> list[set[bytes]]:
-        found: list[set[bytes]] = [set() for _ in sessions]
+        identity_sets: list[set[bytes]] = [set() for _ in sessions]
         for turn in range(4):
-            calls = [planning.plan(each[turn], ROUTE) for each in sessions]
+            calls = [planning.plan(session[turn], ROUTE) for session in sessions]
             for index, one in enumerate(await asyncio.gather(*calls)):
-                found[index] |= {as_planned(one).draft.conversation} if turn else set()
-        return found
+                identity_sets[index] |= {as_planned(one).draft.conversation} if turn else set()
+        return identity_sets
 
     with running_planning(store) as planning:
-        found = run(work(planning))
+        identity_sets = run(work(planning))
 
-    assert {len(each) for each in found} == {1}
-    assert len(set[bytes]().union(*found)) == 6
+    assert {len(identities) for identities in identity_sets} == {1}
+    assert len(set[bytes]().union(*identity_sets)) == 6
 
 
 class CountingStore(Store):
     """A database that counts what it is asked."""
 
-    asked = 0
+    questions = 0
 
     async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
-        self.asked += getattr(question, "__name__", "") == "find_all"
+        self.questions += getattr(question, "__name__", "") == "find_all"
         return await super().ask(question, *args, **kwargs)
 
 
 def test_a_store_is_asked_once_a_call_at_most(tmp_path):
     store = open_store(tmp_path, CountingStore)
-    asked = []
+    questions = []
     with running_planning(store) as planning:
         for one in session("S"):
-            before = store.asked
+            before = store.questions
             run(plan_and_store(planning, one))
-            asked.append(store.asked - before)
+            questions.append(store.questions - before)
     store.close(5)
 
-    assert asked[0] == 0  # nothing is known of what begins
-    assert max(asked) == 1
+    assert questions[0] == 0  # nothing is known of what begins
+    assert max(questions) == 1

@@ -38,8 +38,8 @@ from tests.proxy.services.planning.planning_fixtures import (
 )
 
 
-def opening(found: Planned | Passthrough) -> str:
-    content = orjson.loads(as_planned(found).body)["messages"][0]["content"]
+def opening(planned: Planned | Passthrough) -> str:
+    content = orjson.loads(as_planned(planned).body)["messages"][0]["content"]
     return str(content if isinstance(content, str) else content[0]["text"])
 
 
@@ -54,8 +54,8 @@ def layout(words: str = ABOVE) -> Layout:
     return layout_learned
 
 
-def approve(store: Store, found: Layout, digest: str) -> int:
-    proposal = store.layouts.propose(PLACE, digest, msgspec.json.encode(found).decode(), NOW)
+def approve(store: Store, layout: Layout, digest: str) -> int:
+    proposal = store.layouts.propose(PLACE, digest, msgspec.json.encode(layout).decode(), NOW)
     assert proposal is not None
     store.layouts.approve(PLACE, proposal.version, "ann", NOW)
     store.board.refresh()
@@ -87,8 +87,8 @@ def test_a_layout_holds_for_conversations_that_begin_once_it_holds(store):
         goes_on = run(plan_and_store(planning, numbered_call(1)))
         after = run(plan_and_store(planning, numbered_call(opening="And this?")))
 
-    assert [each.plan.layout for each in (before, goes_on, after)] == [0, 0, 1]
-    assert [opening(each).startswith("Call number") for each in (before, goes_on, after)] == [
+    assert [planned.plan.layout for planned in (before, goes_on, after)] == [0, 0, 1]
+    assert [opening(planned).startswith("Call number") for planned in (before, goes_on, after)] == [
         True,
         True,
         False,
@@ -104,12 +104,14 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
         run(plan_and_store(first, numbered_call()))
         for digest in ("d2", "d3"):
             approve(store, Layout(), digest)
-        found = [run(plan_and_store(each, numbered_call(1))) for each in (first, second)]
+        planned_calls = [
+            run(plan_and_store(planning, numbered_call(1))) for planning in (first, second)
+        ]
 
     assert (PLACE, 1) not in store.board.current.moves
-    for each in found:
-        assert each.plan.layout == 1
-        assert not opening(each).startswith("Call number")
+    for planned in planned_calls:
+        assert planned.plan.layout == 1
+        assert not opening(planned).startswith("Call number")
 
 
 @pytest.mark.parametrize(("pause", "version"), [(20.0, 1), (86_400.0, 0)])
@@ -120,8 +122,8 @@ def test_conversation_leaves_a_layout_that_was_rolled_back_once_it_is_cold(store
         calls = [
             call(body(*conversation_messages(index, ABOVE.format(0) + RULES))) for index in range(3)
         ]
-        for each in calls[:2]:
-            begun = run(plan_and_store(planning, each))
+        for request in calls[:2]:
+            begun = run(plan_and_store(planning, request))
             planning._planner.settle_call(as_planned(begun), None)
         store.layouts.step_back(PLACE, 1, clock.now)
         store.board.refresh()

@@ -90,10 +90,10 @@ def teach(planning: PromptPlanning, calls: int = 30) -> None:
 def test_a_layout_learned_from_calls_is_proposed(store):
     with running_planning(store) as planning:
         teach(planning)
-    (found,) = store.layouts.proposals(PLACE)
+    (proposal,) = store.layouts.proposals(PLACE)
 
-    assert (found.version, found.state.value) == (1, "proposed")
-    assert '"label":"Detail"' in found.moves
+    assert (proposal.version, proposal.state.value) == (1, "proposed")
+    assert '"label":"Detail"' in proposal.moves
 
 
 def test_the_same_evidence_gives_the_same_proposal(store):
@@ -133,8 +133,8 @@ def test_a_lesson_the_store_does_not_take_is_reported(store, caplog):
     with running_planning(store) as planning:
         teach(planning)
 
-    told = {r.levelno for r in caplog.records if "could not be learned from" in r.message}
-    assert told == {logging.WARNING}
+    levels = {r.levelno for r in caplog.records if "could not be learned from" in r.message}
+    assert levels == {logging.WARNING}
 
 
 def test_a_lesson_that_fails_harms_no_other(store, caplog):

@@ -49,9 +49,11 @@ class RecordingStore(Store):
 
 
 def store(folder: Path, answer: Answer) -> RecordingStore:
-    found = RecordingStore.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
-    found.answer = answer
-    return found
+    recording_store = RecordingStore.open(
+        migrated_sqlite(folder / "thriftgate.db"), folder / "journal"
+    )
+    recording_store.answer = answer
+    return recording_store
 
 
 def run_for(opened: RecordingStore, work: Callable[..., Awaitable[None]], hours: float) -> None:
@@ -197,4 +199,6 @@ def test_where_known_keys_are_never_served_none_are_left_on_disk(tmp_path, field
     opened = store(tmp_path, lambda *_: None)
     kept_keys(opened, folder=tmp_path, **fields)
 
-    assert [each[1:] for each in opened.asked] == [(remove_known_keys, (tmp_path / FILE_NAME,))]
+    assert [question[1:] for question in opened.asked] == [
+        (remove_known_keys, (tmp_path / FILE_NAME,))
+    ]

@@ -102,8 +102,8 @@ def test_a_compacted_conversation_costs_less_than_what_was_sent(vocabulary):
 def test_messages_calls_are_compacted_as_they_would_be_live(vocabulary):
     variant = CompactedVariant(small(vocabulary), 0.0)
     for line in agent(40):
-        said = orjson.loads(line.body)
-        for message in said["messages"]:
+        request_body = orjson.loads(line.body)
+        for message in request_body["messages"]:
             if message["role"] == "tool":
                 block = {"type": "tool_result", "tool_use_id": message.pop("tool_call_id")}
                 message |= {"role": "user", "content": [block | {"content": message["content"]}]}
@@ -112,8 +112,8 @@ def test_messages_calls_are_compacted_as_they_would_be_live(vocabulary):
                 path = orjson.loads(called["function"]["arguments"])
                 block = {"type": "tool_use", "id": called["id"], "name": "read_file"}
                 message["content"] = [block | {"input": path}]
-        said["system"] = said["messages"].pop(0)["content"]
-        native = msgspec.structs.replace(line, body=orjson.dumps(said), is_native=True)
+        request_body["system"] = request_body["messages"].pop(0)["content"]
+        native = msgspec.structs.replace(line, body=orjson.dumps(request_body), is_native=True)
         variant.body(native, 0.0)
 
     assert variant.totals.calls > 10
