@@ -67,7 +67,7 @@ def random_cell(seed: int) -> tuple[ReplicaCell, ReplicaWorkload]:
         SimulatedSession(start=random.uniform(0, span), calls=session) for session in calls
     )
     cell = ReplicaCell(
-        work=lambda **_: work,
+        work=lambda: work,
         replicas=replicas,
         cache_tokens=random.choice((100_000, 500_000)),
         rate=1.0,

@@ -3,22 +3,19 @@
 
 Replicas are simulated; the traces are not part of this repository, and their rows are left out,
 with a reason, where they are absent.
-Usage: python -m tests.bench.replica_routing [--part table|versus|rules|faults|time] [--quick]
-           [--sglang-router PROGRAM] [--smg PROGRAM] [--seeds N] [--rows N,N]
-
-``versus`` plays the gateway's router and SMG, or SGLang's, on the same arrivals, with ``--seeds``
-shifts of them, and judges by the differences: their mean, and its 95 % interval.
+Usage: python -m tests.bench.replica_routing [--part table|rules|faults|time] [--quick]
+           [--sglang-router PROGRAM] [--smg PROGRAM] [--rows N,N]
 """
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
-from statistics import mean, median, stdev
+from statistics import median
 from time import thread_time_ns
 from typing import Final
 
@@ -47,8 +44,6 @@ from tests.bench.replica_smg import RouterProgram
 
 _ROUNDS: Final = 200
 _CHAT: Final = "chat/completions"
-#: Student's t of a 95 % interval, by degrees of freedom.
-_T_95: Final = (0.0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +55,9 @@ class ReplicaCell:
     cache_tokens: int
     rate: float
 
-    def workload(self, seed: int = 0) -> traces.ReplicaWorkload:
-        """Its calls; another seed shifts when they arrive."""
-        return self.work(seed=seed).faster(self.rate)
-
-    def title(self, work: traces.ReplicaWorkload) -> str:
-        """Its traffic, replicas, caches and rate, for a table."""
-        size = f"{self.replicas} x {self.cache_tokens // 1000:,}k, x {self.rate:g}"
-        return f"{work.name}, {size}{' °' if self in TUNED else ''}"
+    def workload(self) -> traces.ReplicaWorkload:
+        """Its calls."""
+        return self.work().faster(self.rate)
 
     def play(
         self,
@@ -138,37 +128,6 @@ def outcomes(
             yield program.name, cell.play(work, policy)
     yield "**thriftgate**", cell.play(work, cell.router(work))
     yield "one cache", cell.play(work, LeastLoaded(), is_shared=True)
-
-
-def outcome_pairs(
-    cell: ReplicaCell, works: Iterable[traces.ReplicaWorkload], program: Path
-) -> list[tuple[SimulationResult, SimulationResult]]:
-    """The outcomes of the gateway's router and of a program's, on the same arrivals each time."""
-    pairs = []
-    for work in works:
-        with RouterProgram(program, cell.replicas, work.block) as policy:
-            theirs = cell.play(work, policy)
-        pairs.append((cell.play(work, cell.router(work)), theirs))
-    return pairs
-
-
-def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The mean, and half of its 95 % interval by Student's t."""
-    half = _T_95[len(values) - 1] * stdev(values) / len(values) ** 0.5
-    return mean(values), half
-
-
-def _versus_row(cell: ReplicaCell, program: Path, seeds: int) -> str:
-    """A row of the comparison with another router."""
-    works = [cell.workload(seed) for seed in range(1, seeds + 1)]
-    pairs = outcome_pairs(cell, works, program)
-    cells = [cell.title(works[0])]
-    for name, scale in (("hit_rate", 100), ("balance", 1)):
-        ours, theirs = ([getattr(pair[index], name) * scale for pair in pairs] for index in (0, 1))
-        off, half = mean_interval([one - other for one, other in zip(ours, theirs, strict=True)])
-        cells += [f"{mean(theirs):.2f}", f"{mean(ours):.2f}", f"{off:+.2f} ± {half:.2f}"]
-    cells += [f"{mean(pair[index].p90 for pair in pairs):.2f}" for index in (1, 0)]
-    return f"| {' | '.join(cells)} |"
 
 
 def rules(
@@ -295,27 +254,12 @@ def _print(
             )
 
 
-def _print_versus(cells: Sequence[ReplicaCell], program: Path | None, seeds: int) -> None:
-    if program is None:
-        raise SystemExit("name the program of SMG (pip install smg) or of sglang-router")
-    print(f"{seeds} shifts of the arrivals; hit rates in percent\n")
-    print(
-        f"| traffic | {program.name}: hits | thriftgate | difference | balance | thriftgate",
-        end="",
-    )
-    print(" | difference | TTFT p90 | thriftgate |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    for cell in cells:
-        print(_versus_row(cell, program, seeds), flush=True)
-
-
 def _parsed_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ("table", "versus", "rules", "faults", "time")
-    parser.add_argument("--part", choices=parts, default="table")
+    parser.add_argument("--part", choices=("table", "rules", "faults", "time"), default="table")
     parser.add_argument("--quick", action="store_true", help="two cells only")
     parser.add_argument("--sglang-router", type=Path, help="the program of that name")
     parser.add_argument("--smg", type=Path, help="the program of that name")
-    parser.add_argument("--seeds", type=int, default=5, choices=range(2, len(_T_95) + 1))
     parser.add_argument("--rows", help="numbers of rows, from 0")
     return parser.parse_args()
 
@@ -328,9 +272,7 @@ def main() -> None:
     if options.rows:
         chosen = tuple(cells[int(row)] for row in options.rows.split(","))
     programs = [program for program in (options.sglang_router, options.smg) if program is not None]
-    if options.part == "versus":
-        _print_versus(chosen, programs[-1] if programs else None, options.seeds)
-    elif options.part == "table":
+    if options.part == "table":
         if len(programs) < 2:
             print("a router is left out: name its program (pip install sglang-router; smg)")
         _print(iter(chosen), partial(outcomes, programs=programs))
@@ -340,8 +282,7 @@ def main() -> None:
         for name, taken in times:
             print(f"| {name} | {taken:.0f} | {taken / times[0][1]:.2f} |")
     else:
-        play = rules if options.part == "rules" else faults
-        _print(iter(TUNED), play)
+        _print(iter(TUNED), rules if options.part == "rules" else faults)
 
 
 if __name__ == "__main__":

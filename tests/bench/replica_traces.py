@@ -16,8 +16,6 @@ MOONCAKE: Final = "kvcache-ai+Mooncake/FAST25-release/traces/conversation_trace.
 CLAUDE: Final = "callanjfox+kv-cache-tester/traces"
 #: Longer prompts do not fit the window of the simulated replicas.
 _WINDOW: Final = 250_000
-#: Mooncake's times are multiples of so many seconds.
-_RESOLUTION_S: Final = 3.0
 #: People who think for longer are counted as if they thought for so many seconds.
 _MOST_THINKING_S: Final = 120.0
 #: Calls of the traffic that has one system prompt.
@@ -44,25 +42,18 @@ class ReplicaWorkload:
         return replace(self, sessions=tuple(sessions))
 
 
-def mooncake(first: int = 0, calls: int = 6_000, *, seed: int = 0) -> ReplicaWorkload:
+def mooncake(first: int = 0, calls: int = 6_000) -> ReplicaWorkload:
     """Mooncake's conversations: each call by itself; blocks of 512 tokens.
 
     Args:
         first: The first call of the trace.
         calls: Number of calls.
-        seed: 0 for the recorded times; another one shifts each call by up to half of the seconds
-            between two recorded times.
     """
     lines = (DATA / MOONCAKE).read_bytes().splitlines()[first : first + calls]
     rows = [orjson.loads(line) for line in lines]
-    random = Random(seed)  # noqa: S311 - the same traffic each time
-    spread = _RESOLUTION_S / 2 if seed else 0.0
     sessions = (
         SimulatedSession(
-            start=max(
-                0.0,
-                (row["timestamp"] - rows[0]["timestamp"]) / 1000 + random.uniform(-spread, spread),
-            ),
+            start=(row["timestamp"] - rows[0]["timestamp"]) / 1000,
             calls=(
                 ReplicaCall(
                     blocks=tuple(hash_id.to_bytes(8, "big") for hash_id in row["hash_ids"]),
@@ -77,7 +68,7 @@ def mooncake(first: int = 0, calls: int = 6_000, *, seed: int = 0) -> ReplicaWor
     return ReplicaWorkload(name="Mooncake", block=512, sessions=tuple(by_start))
 
 
-def claude_code(copies: int, *, seed: int = 0) -> ReplicaWorkload:
+def claude_code(copies: int) -> ReplicaWorkload:
     """Claude Code's sessions, which begin at random within two hours; blocks of 64 tokens.
 
     Their hashes are local to each trace. Tools of the same length are taken for the same tools,
@@ -87,7 +78,7 @@ def claude_code(copies: int, *, seed: int = 0) -> ReplicaWorkload:
     if not files:
         raise FileNotFoundError(DATA / CLAUDE)
     traces = [orjson.loads(file.read_bytes()) for file in files]
-    random = Random(1 + seed)  # noqa: S311 - the same traffic each time
+    random = Random(1)  # noqa: S311 - the same traffic each time
     sessions = []
     for copy in range(copies):
         for trace in traces:
@@ -113,9 +104,9 @@ def _coding_calls(trace: dict[str, Any], copy: int) -> Iterator[ReplicaCall]:
         )
 
 
-def documents(*, seed: int = 0) -> ReplicaWorkload:
+def documents() -> ReplicaWorkload:
     """Made up: 400 documents of 8,000 to 60,000 tokens, some popular; single questions on them."""
-    random = Random(2 + seed)  # noqa: S311 - the same traffic each time
+    random = Random(2)  # noqa: S311 - the same traffic each time
     lengths = [random.randrange(16, 120) for _ in range(400)]
     weights = [1 / (rank + 1) for rank in range(400)]
     sessions = []
@@ -127,12 +118,12 @@ def documents(*, seed: int = 0) -> ReplicaWorkload:
     return ReplicaWorkload(name="documents (made up)", block=512, sessions=tuple(sessions))
 
 
-def tenants(*, seed: int = 0) -> ReplicaWorkload:
+def tenants() -> ReplicaWorkload:
     """Made up: 150 tenants with a system prompt of 6,000 tokens each, and questions of 1,200.
 
     Source: the shape of llm-d's own benchmark, 150 tenants x 6k (2026-08).
     """
-    random = Random(3 + seed)  # noqa: S311 - the same traffic each time
+    random = Random(3)  # noqa: S311 - the same traffic each time
     sessions = []
     for number in range(8_000):
         tenant = f"tenant {random.randrange(150)}"
@@ -146,15 +137,14 @@ def tenants(*, seed: int = 0) -> ReplicaWorkload:
     return ReplicaWorkload(name="tenants (made up)", block=512, sessions=tuple(sessions))
 
 
-def common_prompt(turns: int = 1, rate: float = 30.0, *, seed: int = 0) -> ReplicaWorkload:
+def common_prompt(turns: int = 1, rate: float = 30.0) -> ReplicaWorkload:
     """Made up: all calls begin with one system prompt of 4,096 tokens; 640 of their own follow.
 
     Args:
         turns: Calls of a conversation, 2 s between an answer and the next call.
         rate: Calls a second.
-        seed: Of the arrivals.
     """
-    random = Random(4 + seed)  # noqa: S311 - the same traffic each time
+    random = Random(4)  # noqa: S311 - the same traffic each time
     system = tuple(block_digest("system prompt", index) for index in range(64))
     sessions = []
     for number in range(_COMMON_CALLS // turns):
@@ -177,9 +167,9 @@ def common_prompt(turns: int = 1, rate: float = 30.0, *, seed: int = 0) -> Repli
     return ReplicaWorkload(name=name, block=64, sessions=tuple(sessions))
 
 
-def agents(*, seed: int = 0) -> ReplicaWorkload:
+def agents() -> ReplicaWorkload:
     """Made up: 120 agents share 12,000 tokens of tools, one of 6 projects' 4,000, and grow."""
-    random = Random(5 + seed)  # noqa: S311 - the same traffic each time
+    random = Random(5)  # noqa: S311 - the same traffic each time
     tools = [block_digest("tools", index) for index in range(188)]
     sessions = []
     for number in range(120):
@@ -203,9 +193,9 @@ def agents(*, seed: int = 0) -> ReplicaWorkload:
     )
 
 
-def single_shots(*, seed: int = 0) -> ReplicaWorkload:
+def single_shots() -> ReplicaWorkload:
     """Made up: prompts of 500 to 6,000 tokens that share nothing."""
-    random = Random(6 + seed)  # noqa: S311 - the same traffic each time
+    random = Random(6)  # noqa: S311 - the same traffic each time
     sessions = []
     for number in range(4_000):
         blocks = tuple(

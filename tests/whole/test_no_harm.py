@@ -1,6 +1,5 @@
 """The do-no-harm table: its routes, its cells, and how it is printed."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -13,7 +12,6 @@ from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import (
     LIMIT,
     MANY_CALLS,
-    JudgedSavings,
     Replayer,
     Side,
     WorkloadCell,
@@ -24,13 +22,7 @@ from tests.bench.no_harm_replay import (
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import (
-    OBSERVE,
-    cells_as_json,
-    claims,
     dear,
-    markdown,
-    modes,
-    summary,
 )
 from tests.fakes.agent_workloads import Agent, keyed_agents, sessions
 from tests.fakes.virtual_clock import run_in_virtual_time
@@ -84,68 +76,6 @@ def test_a_cell_may_lose_a_stake_for_each_feature_or_the_surcharge_of_its_longes
     assert may_lose(prompts, anthropic) == pytest.approx(0.01 + 20_000 * 0.25 * 3 / 1e6)
     assert may_lose(prompts, anthropic, stake=0.1) == pytest.approx(0.2)
     assert may_lose(prompts, TARGETS["implicit"]) == pytest.approx(0.02)
-
-
-def test_the_table_names_each_cell_and_the_dearest_one():
-    cells = [_cell(0.5), _cell(1.2, rate=30.0), _cell(1.0, workload="v", rate=30.0)]
-    table = "\n".join(markdown(cells, "replay"))
-    text = "\n".join(summary(cells))
-
-    assert "| w | 0.500 / **1.200** |" in table
-    assert "| v | - / 1.000 |" in table
-    assert "3 cells, 1 above 1.0005 times direct; 1 lost more than their stake" in text
-    assert "dearest cell: 1.2000 times direct, w, m, 30 a minute, replay" in text
-    assert cells_as_json(cells)[1]["ratio"] == pytest.approx(1.2)
-
-
-def test_summary_names_dearest_difference_in_dollars_beside_stake_and_ratio_of_long_cells():
-    cells = [
-        _cell(1.004, calls=40), _cell(1.2, how="live", workload="v", calls=80),
-        _cell(0.9, calls=2_000), _cell(1.0002, calls=1_000),
-    ]  # fmt: skip
-    lines = list(summary(cells))
-
-    assert lines[-2] == (
-        "replay: dearest by $0.0040 of the $0.0100 allowed (w, m, 6 a minute);"
-        " from 1,000 calls on: 1.0002 at most in 2 cells; none in a row"
-    )
-    assert lines[-1] == (
-        "live: dearest by $0.2000 of the $0.0100 allowed (v, m, 6 a minute);"
-        " from 1,000 calls on: no such cell; none in a row"
-    )
-
-
-def test_table_shows_both_planning_modes_by_workload_and_in_total():
-    cells = [
-        _cell(0.9, how=f"live{OBSERVE}"), _cell(0.5, how="live"),
-        _cell(1.0, how=f"live{OBSERVE}", workload="v"), _cell(1.2, how="live", workload="v"),
-        _cell(0.1, how="replay"),
-    ]  # fmt: skip
-    table = list(modes(cells, "live"))
-
-    assert "| w | 0.900 → 0.500 | 0.900 → 0.500 |" in table
-    assert "| v | 1.000 → **1.200** | 1.000 → **1.200** |" in table
-    assert "| all | 0.950 → 0.850 | 0.950 → 0.850 |" in table
-    assert list(modes(cells, "replay")) == []
-
-
-def test_claimed_savings_stand_beside_the_real_ones_by_model():
-    cells = [
-        _cell(0.5, how="live", claimed=0.6),
-        _cell(0.8, how="live", workload="v", claimed=0.2),
-        _cell(0.1),
-    ]
-    table = list(claims(cells))
-
-    assert "| live | m | 2.0000 | 0.7000 | 0.8000 | +5.0% | 1 of 2 | +10.0% w | 0 |" in table
-    assert list(claims(cells[2:])) == []
-
-
-def test_claimed_savings_stand_beside_those_of_the_second_accounting_where_it_judged():
-    judged = JudgedSavings(direct=0.8, saved=0.6, differing=3)
-    table = list(claims([_cell(0.5, how="live", claimed=0.58, judged=judged)]))
-
-    assert "| live | m | 0.8000 | 0.6000 | 0.5800 | -2.5% | 0 of 1 | -2.5% w | 3 |" in table
 
 
 def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
@@ -260,16 +190,6 @@ def test_a_gateway_of_two_processes_that_restarts_answers_all_calls_and_keeps_it
     assert cell.ratio is not None
     assert cell.ratio < 0.9
     assert cell.claimed
-
-
-def test_live_time_is_the_calls_own(tmp_path: Path):
-    async def story() -> float:
-        began = asyncio.get_running_loop().time()
-        async with beside(tmp_path) as both:
-            await both.cells(SMALL, timed_calls(SMALL, 6, 6), ["gpt-5.4"], 6)
-        return asyncio.get_running_loop().time() - began
-
-    assert run_in_virtual_time(story) > 50
 
 
 @pytest.mark.skipif(folder() is None, reason="the recorded sets are not here")

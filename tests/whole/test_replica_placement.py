@@ -1,4 +1,4 @@
-"""Tests of what the table of replica routing rests on, on a slice of made-up traffic."""
+"""Calls placed on simulated replicas, on a slice of made-up traffic."""
 
 import sys
 from collections import Counter
@@ -11,7 +11,7 @@ import pytest
 from tests.bench import replica_traces as traces
 from tests.bench.replica_policies import GatewayRouter, LeastLoaded, LongestMatch, RoundRobin
 from tests.bench.replica_random import MAX_RATIO, play_draws
-from tests.bench.replica_routing import ReplicaCell, decision_costs, mean_interval
+from tests.bench.replica_routing import ReplicaCell, decision_costs
 
 
 @pytest.fixture(scope="module")
@@ -119,37 +119,3 @@ def test_a_decision_on_a_prompt_of_100000_tokens_among_16_replicas_makes_2000_ca
     calls = dict(decision_costs(function_calls))
 
     assert calls["decision, given the chain"] + calls["chain of a prompt"] <= MAX_DECISION_CALLS
-
-
-def test_a_faster_workload_has_the_same_calls(work):
-    faster = work.faster(2)
-
-    assert [session.calls for session in faster.sessions] == [
-        session.calls for session in work.sessions
-    ]
-    assert faster.sessions[7].start == work.sessions[7].start / 2
-
-
-def test_absent_traces_are_said_to_be_absent(tmp_path, monkeypatch):
-    monkeypatch.setattr(traces, "DATA", tmp_path)
-
-    for read in (traces.mooncake, partial(traces.claude_code, 1)):
-        with pytest.raises(FileNotFoundError):
-            read()
-
-
-def test_another_seed_shifts_the_arrivals_and_no_call(cell, work):
-    other = cell.workload(seed=1)
-
-    assert cell.workload(seed=0) == cell.workload()
-    assert len(other.sessions) == len(cell.workload().sessions)
-    assert [session.start for session in other.sessions] != [
-        session.start for session in work.sessions
-    ]
-
-
-def test_a_mean_has_the_interval_of_students_t():
-    mean, half = mean_interval([0.1, 0.2, 0.3])
-
-    assert mean == pytest.approx(0.2)
-    assert half == pytest.approx(0.248, abs=0.001)
