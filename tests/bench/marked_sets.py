@@ -39,7 +39,7 @@ def _without_feature(session: Session) -> Session:
     return Session(name=session.name, turns=session.turns)
 
 
-def _handbooks(count: int = 200) -> Workload:
+def _handbooks() -> Workload:
     """Two handbooks by turns in one feature, a question each."""
 
     def session(number: int) -> Session:
@@ -48,11 +48,11 @@ def _handbooks(count: int = 200) -> Workload:
         turn = SessionTurn(body={"messages": messages}, reply=said("assistant", "The desk."))
         return Session(name=f"{number}", feature="handbooks", turns=(turn,))
 
-    rows = tuple(session(number) for number in range(count))
+    rows = tuple(session(number) for number in range(200))
     return Workload(name="two handbooks by turns", sessions=rows, pace=ONE_BY_ONE)
 
 
-def _coding_feature(tasks: int = 12) -> Workload:
+def _coding_feature() -> Workload:
     """Work, its title and two sub-agents by turns in one feature, as a coding agent calls."""
     work = Agent(system=96, tools=16, steps=(24, 24))
     explorer = Agent(system=48, tools=6, steps=(6, 10))
@@ -66,7 +66,7 @@ def _coding_feature(tasks: int = 12) -> Workload:
             session = explorer.session(f"explore {task}.{number}", "coding")
             yield _with_system(session, handbook(48, "explorer"))
 
-    rows = tuple(session for task in range(tasks) for session in sessions(task))
+    rows = tuple(session for task in range(12) for session in sessions(task))
     return Workload(name="titles, work and sub-agents", sessions=rows, pace=Pace(at_once=3))
 
 

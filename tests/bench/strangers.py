@@ -90,13 +90,13 @@ class _Attack:
                     if is_reading:
                         stranger.recv(_MEGABYTE)
 
-    def send_each(self, data: bytes, connections: int, times: int = 1) -> None:
+    def send_each(self, data: bytes, connections: int) -> None:
         """Send these bytes on so many connections, one after the other, and read the answers."""
         for _ in range(connections):
             if self.is_over:
                 return
             with suppress(OSError), self.connect() as stranger:
-                self.send(stranger, data, times)
+                self.send(stranger, data)
                 stranger.settimeout(5)
                 stranger.recv(65_536)
 

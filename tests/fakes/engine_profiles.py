@@ -26,9 +26,9 @@ def a_profile(table: str, engine: str = "vllm") -> EngineProfile:
     return parse_profiles(text, "engines.toml")["house"]
 
 
-def written_flags(profile: EngineProfile, replica: int = 0) -> tuple[str, ...]:
+def written_flags(profile: EngineProfile) -> tuple[str, ...]:
     """The flags of its command line."""
-    command = ADAPTERS[profile.engine].launch_command(profile, replica)
+    command = ADAPTERS[profile.engine].launch_command(profile)
     return tuple(part for flag in command.flags for part in flag.argv)
 
 

@@ -28,10 +28,8 @@ def wheel(*objectives: Objective, keys: Any = CATALOG) -> ObjectiveRouter:
     return ObjectiveRouter(tracks(*objectives), keys)
 
 
-def degraded_snapshot(
-    level: int, share: float = 0.0, state: ControllerState = ControllerState.DEGRADED
-) -> ControllerSnapshot:
-    return ControllerSnapshot(state=state, level=level, since=0.0, share=share)
+def degraded_snapshot(level: int, share: float = 0.0) -> ControllerSnapshot:
+    return ControllerSnapshot(state=ControllerState.DEGRADED, level=level, since=0.0, share=share)
 
 
 def decide(

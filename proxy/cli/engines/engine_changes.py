@@ -38,14 +38,12 @@ class RollingChanges:
         supervisor: EngineSupervisor,
         state: EngineStateFile,
         terminal: Terminal,
-        poll_s: float = POLL_S,
     ) -> None:
         self._replan = replan
         self._files = files
         self._supervisor = supervisor
         self._state = state
         self._terminal = terminal
-        self._poll_s = poll_s
         self._requested = asyncio.Event()
         self._also_unchanged = False
 
@@ -59,7 +57,7 @@ class RollingChanges:
         seen = before = file_stamps(self._files)
         while True:
             try:
-                async with asyncio.timeout(self._poll_s):
+                async with asyncio.timeout(POLL_S):
                     await self._requested.wait()
             except TimeoutError:
                 stamps = await asyncio.to_thread(file_stamps, self._files)

@@ -31,8 +31,8 @@ _SHORT: Final = 256
 class LineVocabulary(Vocabulary):
     """The vocabulary, remembering lines; bounded by the tokens remembered."""
 
-    def __init__(self, bound: int = 2_000_000) -> None:
-        super().__init__(bound)
+    def __init__(self) -> None:
+        super().__init__(bound=2_000_000)
 
     def ids(self, text: str) -> tuple[int, ...]:
         """The text's token ids."""

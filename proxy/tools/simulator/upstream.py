@@ -18,7 +18,6 @@ from slo.usage import Usage
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
-CacheOf = Callable[[SimulatedModel], Cache]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,7 +86,6 @@ class Simulator:
         *,
         clock: Clock,
         sleep: Sleep,
-        caches: CacheOf = cache_of,
         vocabulary: Vocabulary | None = None,
         phases: Collection[ScenarioPhase] = (),
     ) -> None:
@@ -100,7 +98,7 @@ class Simulator:
         self.batches = BatchShelf(settings.max_records)
         self.requests = RateAllowance(settings.requests_per_minute, clock())
         self.tokens = RateAllowance(settings.tokens_per_minute, clock())
-        self._caches = {name: caches(model) for name, model in settings.models.items()}
+        self._caches = {name: cache_of(model) for name, model in settings.models.items()}
         self._script: deque[FaultDirectives] = deque()
         self._suffers: dict[str, FaultDirectives] = {}
         self._scenario = Scenario(phases, clock())
