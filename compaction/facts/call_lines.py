@@ -10,6 +10,7 @@ import orjson
 
 from compaction.facts.rendering import flatten_text, head_and_tail, unquote_json
 from compaction.reading.message import CalledTool, parse_arguments
+from compaction.results.value_leaves import is_identifier
 
 #: Regular expression for values written without quotes: no comma or bracket that would end them.
 _PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z").match
@@ -17,6 +18,8 @@ _PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z").
 _MAX_NAME_CHARS: Final = 128
 #: Maximum characters of a value by which one call is distinguished from another.
 _SHORT_VALUE_CHARS: Final = 64
+#: Ends of the keys of ids.
+_ID_ENDS: Final = ("id", "number", "uuid")
 #: Maximum characters of a call's key; a longer key is replaced by its digest.
 _MAX_KEY_CHARS: Final = 200
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -50,9 +53,11 @@ def call_line(called: CalledTool, max_value_chars: int, rest_of_line: str = "") 
     Args:
         max_value_chars: Characters of a value that stay.
         rest_of_line: Rest of its line; what that says of a key is not said twice, but for the first
-            value where it says all of them.
+            value where it says all of them. The ids of a call that changes something are: a result
+            may hold several of one name.
     """
     read = parse_arguments(called)
+    keeps_ids = is_change(called)
     if isinstance(read, dict):
         pairs = [
             (flatten_text(key), _format_value(value, max_value_chars))
@@ -61,12 +66,30 @@ def call_line(called: CalledTool, max_value_chars: int, rest_of_line: str = "") 
         new = [
             f"{key}={value}"
             for key, value in pairs
-            if not _contains_member(rest_of_line, f"{key}:{value}")
+            if (keeps_ids and _names_thing(key, value))
+            or not _contains_member(rest_of_line, f"{key}:{value}")
         ]
         inner = ", ".join(new) if new else _first_short_value(pairs)
     else:
         inner = head_and_tail(flatten_text(called.arguments), max_value_chars)
     return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({inner})"
+
+
+def short_call_line(called: CalledTool) -> str:
+    """A call on one line with no arguments but its ids."""
+    read = parse_arguments(called)
+    pairs = read.items() if isinstance(read, dict) else ()
+    ids = [
+        f"{flatten_text(key)}={_format_value(value, _SHORT_VALUE_CHARS)}, "
+        for key, value in pairs
+        if isinstance(value, str) and len(value) <= _SHORT_VALUE_CHARS and _names_thing(key, value)
+    ]
+    return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({''.join(ids)}…)"
+
+
+def _names_thing(key: str, value: str) -> bool:
+    """True if an argument names one thing: by its key, or by its form."""
+    return key.lower().endswith(_ID_ENDS) or is_identifier(value)
 
 
 def _contains_member(line: str, member: str) -> bool:

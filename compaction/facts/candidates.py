@@ -1,13 +1,13 @@
 """The candidates for a segment: facts that stand or go together, each in one or more variants."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Final
 
 import msgspec
 
-from compaction.facts.call_lines import call_line
+from compaction.facts.call_lines import call_line, short_call_line
 from compaction.facts.call_outcomes import OK
 from compaction.facts.call_records import (
     ARROW,
@@ -21,7 +21,7 @@ from compaction.facts.call_records import (
 )
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.files import is_file_work
-from compaction.facts.region_contents import RegionContents
+from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text
 from compaction.results.pruning import SPOKEN, VALUES
 
@@ -97,9 +97,22 @@ class Records:
             formatters = [*pruned_formatters(self._part, (VALUES, SPOKEN)), say_nothing]
             columns += [self._facts(say) for say in formatters]
         for facts in zip(*columns, strict=True):
-            variants = dict.fromkeys([*facts, *(_short_action(facts[0]) if is_bounded else ())])
+            short_ones = self._short_actions(facts[0]) if is_bounded else ()
+            variants = dict.fromkeys([*facts, *short_ones])
             pin = CandidatePin.NOT if is_bounded else CandidatePin.ALWAYS
             yield Candidate(tuple([(fact,) for fact in variants]), pin=pin)
+
+    def _short_actions(self, fact: Fact) -> Iterator[Fact]:
+        """An action with its ids, and without arguments; its outcome behind it."""
+        if fact.kind is FactKind.ACTION:
+            _, arrow, ended = fact.text.rpartition(ARROW)
+            called = self._exchanges[fact.messages].called
+            for call in (short_call_line(called), f"{tool_name(fact)}(…)"):
+                yield msgspec.structs.replace(fact, text=f"{call}{arrow}{ended}")
+
+    @cached_property
+    def _exchanges(self) -> Mapping[tuple[int, ...], ToolExchange]:
+        return {exchange.messages: exchange for exchange in self._part.exchanges}
 
     @cached_property
     def _whole_facts(self) -> Sequence[Fact]:
@@ -141,13 +154,6 @@ def command_candidates(
             variants.insert(0, msgspec.structs.replace(forms[0], text=text))
         factor = _SLICE_FACTOR if forms[0].kind is FactKind.SLICE else 1.0
         yield Candidate(tuple([(fact,) for fact in dict.fromkeys(variants)]), factor=factor)
-
-
-def _short_action(fact: Fact) -> Iterator[Fact]:
-    """An action without its arguments, its outcome behind it."""
-    if fact.kind is FactKind.ACTION:
-        _, arrow, ended = fact.text.rpartition(ARROW)
-        yield msgspec.structs.replace(fact, text=f"{tool_name(fact)}(…){arrow}{ended}")
 
 
 def tool_name(fact: Fact) -> str:

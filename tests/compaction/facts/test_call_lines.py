@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.facts.call_lines import CallFormatter, call_key, call_line, is_change
+from compaction.facts.call_lines import (
+    CallFormatter,
+    call_key,
+    call_line,
+    is_change,
+    short_call_line,
+)
 from compaction.reading.message import CalledTool
 
 
@@ -31,6 +37,24 @@ def test_a_call_is_one_line(arguments, line):
 
 def test_a_call_line_does_not_repeat_its_result():
     assert call_line(call('{"a": "JFK", "b": 2}'), 100, "{a:JFK c:3}") == "f(b=2)"
+
+
+def test_ids_of_a_change_stand_although_its_result_says_them():
+    arguments = '{"reservation_id":"QX7","payment_id":"card_2","cabin":"economy"}'
+    called = CalledTool(id="", name="update_reservation", arguments=arguments)
+    result = "{reservation_id:QX7 cabin:economy paid:[{payment_id:card_1} {payment_id:card_2}]}"
+
+    assert call_line(called, 99, result) == (
+        "update_reservation(reservation_id=QX7, payment_id=card_2)"
+    )
+
+
+def test_a_short_call_has_no_arguments_but_its_ids():
+    arguments = '{"order":"W-1041","note":"call before","user_id":"mei","items":[{"id":"a"}]}'
+    called = CalledTool(id="", name="return_order", arguments=arguments)
+
+    assert short_call_line(called) == "return_order(order=W-1041, user_id=mei, …)"
+    assert short_call_line(CalledTool(id="", name="go", arguments="{")) == "go(…)"
 
 
 def test_one_argument_tells_calls_apart_whatever_the_result_says():

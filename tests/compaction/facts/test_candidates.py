@@ -51,6 +51,7 @@ def test_a_record_is_offered_with_fewer_and_fewer_of_its_rows_and_last_without()
 def test_the_shortest_form_of_an_action_is_its_tool_and_its_outcome():
     (action,) = [one for one in records(*DESK, is_bounded=True) if one.fact.kind is FactKind.ACTION]
 
+    assert texts(action.variants[-2]) == ["transfer(to=W104, …) → error: no money"]
     assert texts(action.variants[-1]) == ["transfer(…) → error: no money"]
     assert not has_succeeded(action.fact)
     assert tool_name(action.fact) == "transfer"
