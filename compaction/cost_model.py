@@ -30,11 +30,12 @@ SAFETY_FACTOR: Final = 30.0
 #: much as no compaction; mini-swe-agent's runs of 30 calls lose a third to a half less.
 #: See tests/bench/README.md.
 BANK_SAFETY_FACTOR: Final = 5.0
-#: Maximum calls that may pay the cut of a shown result back; the bank must cover it even if no
-#: other call follows. If 1 % of the cost so far may be owed till then, recorded sessions of 15 to
-#: 30 calls save 36 % of their tokens instead of 26 %, and two of 20 shorter ones are 0.5 % dearer.
+#: Maximum calls that may pay the cut of a shown result back; more where twice as many were made.
+#: The bank must cover it even if no other call follows. If 2 % of a prompt may be owed till then,
+#: recorded sessions of 15 to 30 calls are up to 9 % shorter still, and two of 20 are 0.5 % dearer.
 #: See tests/bench/README.md.
 MAX_CUT_PAYBACK_CALLS: Final = 2.0
+CUT_SAFETY_FACTOR: Final = 2.0
 #: Minimum share of the whole prompt by which a compaction must shorten it.
 MIN_PROGRESS_SHARE: Final = 0.15
 #: Share of the model's window that stays free. The longest answer is subtracted before.
@@ -238,15 +239,26 @@ class ShownCut(msgspec.Struct, frozen=True):
     after: int
 
     def cost(self, prices: RelativePrices) -> float:
-        """The one-time cost: the end of the prompt is written instead of read."""
-        uncached = self.before % prices.block if prices.block else 0
-        lost = _uncached_lead_tokens(prices, self.ahead) - uncached
+        """The one-time cost: the end of the prompt is written instead of read.
+
+        What stands before it was a prompt by itself, so a cache that keeps whole prompts has it.
+        """
+        lost = 0
+        if prices.block:
+            lost = _uncached_lead_tokens(prices, self.ahead) - self.before % prices.block
         return max(prices.write - prices.read, 0.0) * max(self.after - self.ahead + lost, 0)
 
-    def pays(self, prices: RelativePrices, bank: float) -> bool:
-        """True if the next calls pay it back, and what was saved so far does if there are none."""
+    def pays(self, prices: RelativePrices, bank: float, calls: int) -> bool:
+        """True if the next calls pay it back, and what was saved so far does if there are none.
+
+        Args:
+            prices: Relative prices of tokens.
+            bank: Savings so far.
+            calls: Calls so far; as many are expected.
+        """
         gain, cost = prices.read * (self.before - self.after), self.cost(prices)
-        return 0 < gain >= cost / MAX_CUT_PAYBACK_CALLS and bank + gain >= cost
+        max_calls = max(MAX_CUT_PAYBACK_CALLS, calls / CUT_SAFETY_FACTOR)
+        return 0 < gain >= cost / max_calls and bank + gain >= cost
 
 
 def ceiling_tokens(window: int, growth: float) -> float:

@@ -174,7 +174,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         prices, conversation = self.policy.prices, self.conversation
         if (
             self.policy.mode not in FACTS_MODES
-            or state.sent < max(prices.min_trim_tokens, 1)
+            or state.sent < prices.min_cut_tokens
             or not self._changeable.allows_compaction(point)
             or conversation.has_signed_between(conversation.last_user_message(point) or 0, point)
         ):
@@ -186,8 +186,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             before=state.sent,
             after=state.sent - state.suffix.tokens + suffix.tokens,
         )
-        is_step = state.raw - cut.after >= prices.min_spared_tokens
-        if not is_step or not cut.pays(prices, state.bank):
+        if not cut.pays(prices, state.bank, state.calls):
             return state
         bank = state.bank - cut.cost(prices)
         return msgspec.structs.replace(
@@ -284,7 +283,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             above=self.policy.prices.min_trim_tokens
             - self._sent_tokens(state)
             + state.suffix.tokens,
-            least=0 if state.parts else self.policy.prices.min_spared_tokens,
+            least=0 if state.parts else self.policy.prices.coarse_step_tokens,
             changeable=self._changeable,
         )
         tail = extend_suffix(

@@ -19,13 +19,13 @@ class CompactionMode(StrEnum):
 FACTS_MODES: Final = frozenset({CompactionMode.FACTS, CompactionMode.FACTS_RECALL})
 """The modes in which old turns become facts."""
 
-#: Minimum tokens of a cache's step, or of its shortest prompt, for the cache to count as coarse.
+#: Minimum tokens of a cache's step for the cache to count as coarse.
 _COARSE_STEP_TOKENS: Final = 1_024
-_COARSE_PREFIX_TOKENS: Final = 4_096
-#: Minimum length of a prompt for its results to be shortened on a coarse cache: in the cache's
-#: steps, and in its shortest prompts; both apply.
+#: Minimum length of a prompt, in such steps, for its results to be shortened as they come.
 _MIN_COARSE_STEPS: Final = 4
-_MIN_COARSE_PREFIXES: Final = 2
+#: Minimum length of a prompt that is shortened, as a ratio to the shortest that is cached: tokens
+#: are counted by estimate.
+_MIN_LEAST_RATIO: Final = 1.1
 
 
 class RelativePrices(msgspec.Struct, frozen=True):
@@ -48,27 +48,32 @@ class RelativePrices(msgspec.Struct, frozen=True):
 
     @property
     def min_trim_tokens(self) -> int:
-        """Tokens of a prompt from which results are shortened.
+        """Tokens of a prompt from which results are shortened as they come.
 
         One made shorter can fall below a step of its cache, or below its least, and cost more: so
         on coarse ones only where it is some steps long. Measured, tests/bench/README.md.
         """
-        coarse = self.block >= _COARSE_STEP_TOKENS or self.least >= _COARSE_PREFIX_TOKENS
-        return (
-            max(_MIN_COARSE_STEPS * self.block, _MIN_COARSE_PREFIXES * self.least)
-            if coarse
-            else self.least
-        )
+        return max(_MIN_COARSE_STEPS * self.coarse_step_tokens, self._min_cached_tokens)
 
     @property
-    def min_spared_tokens(self) -> int:
-        """Tokens that shortening must save on the results so far before any is shortened.
+    def min_cut_tokens(self) -> int:
+        """Tokens of a prompt from which long results are cut once they were shown."""
+        return max(self.coarse_step_tokens, self._min_cached_tokens, 1)
 
-        One step of a cache that reads in coarse steps: a prompt that is shorter by less passes each
-        step some calls later, and a call that finds it not passed yet reads a step less. Measured,
-        tests/bench/README.md.
+    @property
+    def coarse_step_tokens(self) -> int:
+        """Tokens of the cache's step where it reads in coarse steps; 0 elsewhere.
+
+        As many must be saved on the results so far before any is shortened as it comes: a prompt
+        that is shorter by less passes each step some calls later, and a call that finds it not
+        passed yet reads a step less. Measured, tests/bench/README.md.
         """
         return self.block if self.block >= _COARSE_STEP_TOKENS else 0
+
+    @property
+    def _min_cached_tokens(self) -> int:
+        """Tokens, by estimate, of a prompt that is surely long enough to be cached."""
+        return int(_MIN_LEAST_RATIO * self.least)
 
 
 class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -75,7 +75,7 @@ def test_a_result_that_comes_again_after_it_was_cut_stays_whole():
     "policy",
     [
         CompactionPolicy(mode=CompactionMode.TRIM, prices=WARM.prices),
-        CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25, block=0), least=500),
+        CompactionPolicy(prices=RelativePrices(read=0.01, write=1.25), least=500),
     ],
 )
 def test_results_stay_whole_in_trim_and_where_cutting_them_would_cost(policy: CompactionPolicy):

@@ -330,23 +330,35 @@ def test_a_cut_of_a_shown_result_writes_what_stays_of_it():
     cut = ShownCut(ahead=5_000, before=8_000, after=5_200)
 
     assert cut.cost(CLAUDE) == pytest.approx(1.15 * 200)
-    assert cut.pays(CLAUDE, 0.0)
+    assert cut.pays(CLAUDE, 0.0, calls=1)
 
 
 def test_a_cut_is_paid_by_what_was_saved_and_soon_paid_back():
     cut = ShownCut(ahead=5_000, before=6_000, after=5_140)  # costs 161, saves 86 a call
 
-    assert not cut.pays(CLAUDE, 70.0)
-    assert cut.pays(CLAUDE, 80.0)
-    slow = ShownCut(ahead=5_000, before=6_000, after=5_200)
-    assert not slow.pays(CLAUDE, 1e9)
+    assert not cut.pays(CLAUDE, 70.0, calls=1)
+    assert cut.pays(CLAUDE, 80.0, calls=1)
+
+
+def test_a_slower_cut_pays_once_twice_as_many_calls_were_made_as_pay_it_back():
+    cut = ShownCut(ahead=5_000, before=6_000, after=5_300)  # costs 345, saves 70 a call
+
+    assert not cut.pays(CLAUDE, 1e9, calls=9)
+    assert cut.pays(CLAUDE, 1e9, calls=10)
+    assert not cut.pays(CLAUDE, 270.0, calls=100)
 
 
 def test_a_cut_that_shortens_nothing_does_not_pay():
-    assert not ShownCut(ahead=10, before=10, after=10).pays(CLAUDE, 1e9)
+    assert not ShownCut(ahead=10, before=10, after=10).pays(CLAUDE, 1e9, calls=100)
 
 
-def test_a_cut_on_a_cache_of_whole_prompts_writes_all_of_it():
+def test_a_cut_on_a_cache_of_whole_prompts_reads_the_prompt_before():
     cut = ShownCut(ahead=5_000, before=8_000, after=5_200)
 
-    assert cut.cost(replace(CLAUDE, block=0)) == pytest.approx(1.15 * 5_200)
+    assert cut.cost(replace(CLAUDE, block=0)) == pytest.approx(1.15 * 200)
+
+
+def test_a_cut_on_a_cache_of_coarse_steps_writes_from_the_last_step_on():
+    cut = ShownCut(ahead=5_000, before=8_200, after=5_200)  # 904 of 5,000; 8 are unread before
+
+    assert cut.cost(replace(CLAUDE, block=2_048)) == pytest.approx(1.15 * (200 + 904 - 8))

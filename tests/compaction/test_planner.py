@@ -194,13 +194,6 @@ def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_lon
     assert trims_results(RelativePrices(read=0.1, block=256))
 
 
-def test_a_coarse_cache_steps_or_begins_high():
-    assert RelativePrices(least=1_024, block=2_048).min_trim_tokens == 8_192
-    assert RelativePrices(least=4_096).min_trim_tokens == 8_192
-    assert RelativePrices(least=1_024, block=128).min_trim_tokens == 1_024
-    assert RelativePrices(block=0).min_trim_tokens == 0
-
-
 def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
     """A page was read in the first of some turns, and in the last one this."""
     pages = {"a.py": _PAGE, "b.py": "It is empty."}

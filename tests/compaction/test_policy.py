@@ -22,7 +22,20 @@ def test_equal_policies_are_written_alike():
     assert msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other)
 
 
-def test_a_cache_of_coarse_steps_waits_for_one_of_them_to_be_saved():
-    assert RelativePrices(block=2_048).min_spared_tokens == 2_048
-    assert RelativePrices(block=128).min_spared_tokens == 0
-    assert RelativePrices(block=0, least=4_096).min_spared_tokens == 0
+def test_only_caches_of_large_steps_are_coarse():
+    assert RelativePrices(block=2_048).coarse_step_tokens == 2_048
+    assert RelativePrices(block=128).coarse_step_tokens == 0
+    assert RelativePrices(block=0, least=4_096).coarse_step_tokens == 0
+
+
+def test_results_are_shortened_from_some_steps_on_or_once_the_prompt_is_surely_cached():
+    assert RelativePrices(least=1_024, block=2_048).min_trim_tokens == 8_192
+    assert RelativePrices(least=4_096).min_trim_tokens == 4_505
+    assert RelativePrices(least=1_024, block=128).min_trim_tokens == 1_126
+    assert RelativePrices(block=0).min_trim_tokens == 0
+
+
+def test_shown_results_are_cut_from_the_first_step_on():
+    assert RelativePrices(least=1_024, block=2_048).min_cut_tokens == 2_048
+    assert RelativePrices(least=4_096).min_cut_tokens == 4_505
+    assert RelativePrices(block=0).min_cut_tokens == 1
