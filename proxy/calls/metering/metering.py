@@ -10,24 +10,17 @@ own fields are read, so a lookalike inside generated text does not count. Usage 
 and more than once; a later count replaces the earlier one of its name.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from proxy.calls.metering.kept_answer import KeptAnswer
 from proxy.prefix.explain.reasons import ProviderReason, provider_reason
 from proxy.providers.answers.answer_fields import AnswerFields, read_answer
-from proxy.providers.answers.assistant_message import assistant_message
 from proxy.providers.answers.engine_timings import EngineTimings
-from proxy.providers.answers.generated_text import (
-    Place,
-    answer_pieces,
-    has_content,
-    stream_choices,
-    stream_pieces,
-)
-from proxy.providers.answers.output_items import output_items
+from proxy.providers.answers.generated_text import has_content
 from proxy.providers.answers.usage import merge_usage
-from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
+from proxy.providers.json_size import MAX_ANSWER, ends_of, may_exceed
 from proxy.providers.sse import ServerSentEvent, parse_event, to_line_feeds
 from slo.usage import Usage
 
@@ -65,8 +58,6 @@ _MAX_EMPTY_EVENTS: Final = 16
 _PART_BYTES: Final = 2048
 #: Choices whose ends are remembered: more than any provider generates in one call.
 _MAX_ENDED_CHOICES: Final = 1024
-#: Bytes of a stream in which all its choices have begun; they are generated at once.
-_OPENING_BYTES: Final = 64 * 1024
 
 
 class Meter:
@@ -93,9 +84,7 @@ class Meter:
         "_ended_choices_at_usage",
         "_found",
         "_has_text",
-        "_is_cut",
         "_kept",
-        "_room",
         "_streamed",
         "_to_ask",
         "_usage",
@@ -127,9 +116,7 @@ class Meter:
         self._usage = read
         self._has_text = has_text
         self._streamed = streamed
-        self._room = bound
-        self._kept: list[bytes] = []
-        self._is_cut = False
+        self._kept = KeptAnswer(streamed=streamed, bound=bound)
         self._found: dict[str, Any] = {}
         self._buckets: Usage | None = None
         self._to_ask = _MAX_EVENTS_ASKED_FOR_ID
@@ -149,7 +136,7 @@ class Meter:
 
     def feed(self, run: bytes) -> None:
         """Take note of a run of whole events, or of the one body that is not a stream."""
-        self._keep(run)
+        self._kept.add(run)
         if not self._may_matter(run):
             return
         if self._streamed:
@@ -159,7 +146,7 @@ class Meter:
 
     def feed_part(self, run: bytes) -> None:
         """Take note of a part of an event that is too large to be read: of its text alone."""
-        self._keep(run)
+        self._kept.add(run)
         self.is_unreadable = self.has_begun = True
 
     def feed_ends(self, body: bytes) -> None:
@@ -227,8 +214,7 @@ class Meter:
             return False
         if not self._has_text:
             return False
-        is_dense = any(may_exceed(run, MAX_OBJECTS) for run in self._kept)
-        return is_dense or any(True for _ in self._pieces())
+        return self._kept.may_have_text
 
     def delivered_text(self) -> str:
         """The text generated so far, one line for each part of the answer.
@@ -236,20 +222,11 @@ class Meter:
         It parses all that was kept, so it belongs on a worker thread once an answer is long.
         Reasoning that the upstream hides is not in it.
         """
-        parts: dict[Place, list[str]] = {}
-        for place, piece in self._pieces():
-            parts.setdefault(place, []).append(piece)
-        return "\n".join("".join(pieces) for pieces in parts.values())
+        return self._kept.text()
 
     def begun_choices(self) -> int:
         """Choices that began, by the stream's first events; 0 for an answer that is no stream."""
-        choices: set[int] = set()
-        size = 0
-        for run in self._kept if self._streamed else ():
-            if (size := size + len(run)) > _OPENING_BYTES:
-                break
-            choices |= stream_choices(run)
-        return len(choices)
+        return self._kept.begun_choices()
 
     def assistant_message(self, max_bytes: int) -> bytes | None:
         """The answer's message as its caller will send it back; None where it is not all known.
@@ -257,8 +234,7 @@ class Meter:
         Args:
             max_bytes: Longer answers are not put together.
         """
-        is_whole = self._has_whole_answer(max_bytes)
-        return assistant_message(self._kept, streamed=self._streamed) if is_whole else None
+        return None if self.is_unreadable else self._kept.assistant_message(max_bytes)
 
     def output_items(self, max_bytes: int) -> bytes | None:
         """The items of a Responses answer as its caller will send them back, as a JSON list.
@@ -266,25 +242,7 @@ class Meter:
         Args:
             max_bytes: Longer answers are not read again.
         """
-        is_whole = self._has_whole_answer(max_bytes)
-        return output_items(self._kept, streamed=self._streamed) if is_whole else None
-
-    def _has_whole_answer(self, max_bytes: int) -> bool:
-        is_whole = not (self._is_cut or self.is_unreadable)
-        return is_whole and sum(map(len, self._kept)) <= max_bytes
-
-    def _keep(self, run: bytes) -> None:
-        """Keep a run while there is room."""
-        if len(run) <= self._room:
-            self._room -= len(run)
-            self._kept.append(run)
-        else:
-            self._is_cut = True
-
-    def _pieces(self) -> Iterator[tuple[Place, str]]:
-        pieces = stream_pieces if self._streamed else answer_pieces
-        for run in self._kept:
-            yield from pieces(run)
+        return None if self.is_unreadable else self._kept.output_items(max_bytes)
 
     def _note_whole(self, body: bytes) -> None:
         """Note the fields of the one body that is not a stream."""

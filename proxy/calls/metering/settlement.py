@@ -26,7 +26,7 @@ from proxy.records.compaction_result import (
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from proxy.tokens.text_size import text_tokens
-from slo.budgets.reservations import MAX_AMOUNT
+from slo.budgets.counter import MAX_AMOUNT
 from slo.price import STANDARD_TERMS, BillingTerms, CallCost, cache_effect, call_cost
 from slo.replica_cost import CostShare
 from slo.usage import Usage

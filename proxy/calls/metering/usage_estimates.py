@@ -18,9 +18,9 @@ from proxy.records.call import Call
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.ratios import TokenRatios
 from proxy.tokens.wholeness import is_plain, is_whole
+from slo.budgets.counter import MAX_AMOUNT
 from slo.budgets.output_length_model import OutputLengthModel
 from slo.budgets.reservation_sizing import OutputBounds
-from slo.budgets.reservations import MAX_AMOUNT
 from slo.usage import Usage
 
 #: Seconds one estimate may take before lengths have to do.

@@ -141,11 +141,10 @@ def test_an_id_that_is_no_name_is_none(name: object) -> None:
     assert meter_of(event({"id": name, "message": "odd", "response": 3})).upstream_id == ""
 
 
-def test_text_beyond_the_bound_is_not_kept() -> None:
+def test_usage_beyond_the_bound_of_kept_text_is_read() -> None:
     meter = meter_of(*CHAT, bound=len(CHAT[0]) + len(CHAT[1]))
 
     assert meter.delivered_text() == "Hel"
-    assert meter._kept == list(CHAT[:2])
     assert meter.usage == Usage(input=9, output=2)
 
 
@@ -256,7 +255,7 @@ def test_an_answer_is_complete_once_it_says_why_it_ends(last: bytes, is_complete
 def test_the_end_of_an_answer_is_seen_though_it_is_not_kept() -> None:
     meter = Meter(openai_usage, streamed=True, bound=10)
     meter.feed(chunk("Hello"))
-    assert meter._kept == []
+    assert meter.delivered_text() == ""
     assert not meter.is_complete
     meter.feed(stop_event(0))
 
@@ -351,7 +350,7 @@ def test_of_a_body_with_too_many_keys_the_id_and_the_usage_are_read() -> None:
     assert (meter.has_begun, meter.is_finished, meter.is_broken) == (True, True, False)
     assert meter.upstream_id == "chatcmpl-1"
     assert meter.has_exact_usage
-    assert sum(map(len, meter._kept)) < 100
+    assert meter.delivered_text() == ""
 
 
 def test_a_body_with_too_many_keys_and_no_usage_is_whole_and_estimated() -> None:
@@ -360,7 +359,7 @@ def test_a_body_with_too_many_keys_and_no_usage_is_whole_and_estimated() -> None
 
     assert meter.usage is None
     assert (meter.has_begun, meter.is_complete, meter.is_unreadable) == (True, True, True)
-    assert meter._kept == []
+    assert meter.delivered_text() == ""
 
 
 def test_an_event_with_too_many_keys_has_begun_the_answer_and_its_usage_is_read() -> None:
