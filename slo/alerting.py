@@ -8,7 +8,7 @@ import msgspec
 
 from slo.alert import Alert, Severity, budget_alert, reached_threshold
 from slo.budgets.budget import Budget
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from slo.window import Window
 
 #: Seconds in which alerts that come together are sent in one message.

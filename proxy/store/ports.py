@@ -16,12 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-)
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused
+from slo.budgets.reservations import ReservationGranted
 
 Count = tuple[int, int]
 """The number of good calls, and the number of bad ones."""

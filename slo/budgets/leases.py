@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from slo.budgets.reservations import CounterClaim, CounterLevel
+from slo.budgets.counter import CounterClaim, CounterLevel
 
 MAX_LEASE_DIVISOR: Final = 16
 """One lease holds at most this fraction of a counter's free amount: 1 / 16."""

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from math import ceil
 
+from slo.budgets.counter import MAX_AMOUNT
 from slo.budgets.reservation_sizing import MIN_LENGTH_SAMPLES, OutputBounds, output_bounds
-from slo.budgets.reservations import MAX_AMOUNT
 from slo.quantile_sketch import QuantileSketch
 
 #: Lengths of one kind after which those before count half, so that what is learned stays new.

@@ -1,8 +1,6 @@
 """Reservations against counters: held before a call, settled after it, never more than the limit.
 
-A counter belongs to one budget, one spender and one window. It knows two sums: what was spent, and
-what is held for calls still under way. A hold has an end: a process that dies without settling
-gives it back. What was spent is kept apart from what is held, so nothing that leaks stays spent.
+A counter belongs to one budget, one spender and one window.
 
 ::
 
@@ -18,13 +16,18 @@ A store that processes share keeps the same state by the same rules (``proxy.sto
 """
 
 from collections.abc import Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Final
 
 import msgspec
 
-MAX_AMOUNT: Final = 2**53 - 1
-"""The largest amount and limit; nano-dollars up to 9 million dollars, exact in every store."""
+from slo.budgets.counter import (
+    Counter,
+    CounterClaim,
+    CounterLevel,
+    ReservationRefused,
+    check_amount,
+)
 
 COUNTER_RETENTION_S: Final = 3600.0
 """Seconds for which a counter outlives its window, for calls that end after it."""
@@ -44,38 +47,6 @@ CHECKPOINT_TTL_S: Final = 900.0
 _GONE: Final = float("-inf")
 
 
-class CounterClaim(msgspec.Struct, frozen=True):
-    """A claim on one counter.
-
-    Attributes:
-        counter: Name of the counter; it says the window, too.
-        amount: Amount to hold, in the counter's unit: 0 to ``MAX_AMOUNT``.
-        limit: Most that may be spent and held at once: 0 to ``MAX_AMOUNT``.
-        hard: True if what goes over the limit is refused; else it is only counted.
-        ends: End of the counter's window, in seconds since 1970.
-
-    Raises:
-        ValueError: If the amount or the limit is out of bounds.
-    """
-
-    counter: str
-    amount: int
-    limit: int
-    hard: bool
-    ends: float
-
-    def __post_init__(self) -> None:
-        check_amount(self.amount)
-        check_amount(self.limit)
-
-
-class CounterLevel(msgspec.Struct, frozen=True):
-    """The amount spent of a counter, and the amount held."""
-
-    spent: int
-    held: int
-
-
 class ReservationGranted(msgspec.Struct, frozen=True):
     """All claims are held.
 
@@ -86,106 +57,6 @@ class ReservationGranted(msgspec.Struct, frozen=True):
 
     levels: tuple[CounterLevel, ...]
     running: tuple[int, ...] = ()
-
-
-class ReservationRefused(msgspec.Struct, frozen=True):
-    """Nothing is held.
-
-    Attributes:
-        claim: The number of the claim that is over its limit; one that is used up is named before
-            one that others only hold.
-        level: Its counter, as it stands.
-        frees: End of the first hold of that counter, in seconds since 1970, if the claim is over
-            the limit for what is held alone; None if waiting for holds cannot help.
-        running: For how many reservations the counter holds something.
-    """
-
-    claim: int
-    level: CounterLevel
-    frees: float | None
-    running: int = 0
-
-
-class _Counter:
-    """The amount spent, the holds by reservation, and the counter's end."""
-
-    __slots__ = ("base", "checkpoint", "held", "holds", "last", "later", "queue", "spent")
-
-    def __init__(self, last: float) -> None:
-        self.last = last
-        self.spent = 0
-        self.held = 0
-        self.holds: dict[str, tuple[int, float]] = {}
-        self.queue: list[tuple[float, str]] = []
-        self.checkpoint: int | None = None
-        self.base: int | None = None
-        self.later = 0
-
-    @property
-    def level(self) -> CounterLevel:
-        return CounterLevel(self.spent, self.held)
-
-    def add_hold(self, name: str, amount: int, until: float) -> None:
-        self.held += amount
-        self.holds[name] = (amount, until)
-        heappush(self.queue, (until, name))
-        if len(self.queue) > 2 * len(self.holds) + 64:
-            self.queue = [(end, name) for name, (_, end) in self.holds.items()]
-            heapify(self.queue)
-
-    def release_hold(self, name: str) -> None:
-        amount, _ = self.holds.pop(name, (0, 0.0))
-        self.held -= amount
-
-    def extend_hold(self, name: str, until: float) -> bool:
-        if name not in self.holds:
-            return False
-        amount, before = self.holds[name]
-        self.holds[name] = (amount, max(before, until))
-        return True
-
-    def sweep(self, now: float) -> None:
-        """Free what has come to its end; the queue then begins with the next hold to end."""
-        while self.queue:
-            end, name = self.queue[0]
-            _, until = self.holds.get(name, (0, _GONE))
-            if until == end and now < end:
-                return
-            heappop(self.queue)
-            if until <= now:
-                self.release_hold(name)
-            else:
-                heappush(self.queue, (until, name))
-
-    def spend(self, amount: int, ended: float, checkpoint: int | None) -> None:
-        """Add what an attempt used, unless the ledger that restored the counter knew it."""
-        if checkpoint is not None:
-            self._follow(checkpoint)
-            if ended >= checkpoint:
-                self.later += amount
-            elif self.base is not None:
-                return
-        self.spent += amount
-
-    def restore(self, amount: int, checkpoint: int, *, exactly: bool) -> int:
-        """Set what was spent before a checkpoint, or lift it; what the counter said before."""
-        self._follow(checkpoint)
-        self.base = max(self.base or 0, amount)
-        before, total = self.spent, self.base + self.later
-        self.spent = total if exactly else max(before, total)
-        return before
-
-    def _follow(self, checkpoint: int) -> None:
-        if self.checkpoint != checkpoint:
-            self.checkpoint, self.base, self.later = checkpoint, None, 0
-
-    def refuses(self, claim: CounterClaim, number: int) -> ReservationRefused | None:
-        """Sweeps the counter; returns the refusal of a claim that does not fit, else None."""
-        if not claim.hard or self.spent + self.held + claim.amount <= claim.limit:
-            return None
-        fits_alone = self.spent + claim.amount <= claim.limit
-        frees = self.queue[0][0] if fits_alone else None
-        return ReservationRefused(number, self.level, frees, len(self.holds))
 
 
 class Reservations:
@@ -204,7 +75,7 @@ class Reservations:
 
     def __init__(self, capacity: int = 1_000_000) -> None:
         self._most = capacity
-        self._counters: dict[str, _Counter] = {}
+        self._counters: dict[str, Counter] = {}
         self._lasts: list[tuple[float, str]] = []
         self._settled: dict[str, float] = {}
         self._checkpoint: int | None = None
@@ -332,7 +203,7 @@ class Reservations:
             for name, amount in amounts.items()
         ]
 
-    def _sweep(self, counters: Sequence[str], now: float) -> list[_Counter | None]:
+    def _sweep(self, counters: Sequence[str], now: float) -> list[Counter | None]:
         existing = [self._counters.get(name) for name in counters]
         for counter in existing:
             if counter:
@@ -348,14 +219,14 @@ class Reservations:
         if len(self._settled) > MAX_SETTLED_REMEMBERED:
             del self._settled[next(iter(self._settled))]
 
-    def _counter(self, name: str, now: float, ends: float | None = None) -> _Counter:
+    def _counter(self, name: str, now: float, ends: float | None = None) -> Counter:
         """The counter of this name; it is made, and others forgotten, if need be."""
         counter = self._counters.get(name)
         retention = UNKNOWN_WINDOW_RETENTION_S if ends is None else COUNTER_RETENTION_S
         last = max(ends or now, now) + retention
         if counter is None:
             self._make_room(now)
-            counter = self._counters[name] = _Counter(last)
+            counter = self._counters[name] = Counter(last)
             heappush(self._lasts, (last, name))
         elif ends is not None:
             if last < counter.last:
@@ -383,13 +254,3 @@ def check_distinct_counters(claims: Sequence[CounterClaim]) -> None:
     if len({claim.counter for claim in claims}) < len(claims):
         counters = [claim.counter for claim in claims]
         raise ValueError(f"two claims of one reservation are for the same counter: {counters}")
-
-
-def check_amount(amount: int) -> None:
-    """Checks that every store counts this amount exactly.
-
-    Raises:
-        ValueError: It is below 0 or above ``MAX_AMOUNT``.
-    """
-    if not 0 <= amount <= MAX_AMOUNT:
-        raise ValueError(f"an amount or limit of {amount} is not between 0 and {MAX_AMOUNT}")

@@ -11,7 +11,7 @@ from slo.budgets.budget import (
     HoldPolicy,
     OnStoreLoss,
 )
-from slo.budgets.reservations import MAX_AMOUNT
+from slo.budgets.counter import MAX_AMOUNT
 from slo.decimals import whole_number
 from slo.policies.entries import NAME_PATTERN, UNPRICED, dollars, name_field
 from slo.toml.fields import Field, flag, one_of, read_fields

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
 from slo.budgets.budget import EVERY, UnpricedPolicy
-from slo.budgets.reservations import MAX_AMOUNT
+from slo.budgets.counter import MAX_AMOUNT
 from slo.decimals import DOLLARS_PATTERN, NANOS_PER_DOLLAR, nanos_of_dollars, normalize_decimal
 from slo.toml.fields import Field, keys
 from slo.toml.table_reader import TableReader, describe_value

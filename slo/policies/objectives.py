@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from slo.alert import Severity
-from slo.budgets.reservations import MAX_AMOUNT
+from slo.budgets.counter import MAX_AMOUNT
 from slo.budgets.stages import Stage, StageBudget
 from slo.decimals import nanos_of_dollars, whole_number
 from slo.duration import parse_duration

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.store import Store
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.budget_gateway import DEAR
 from tests.fakes.gateway_fixture import running_simulator

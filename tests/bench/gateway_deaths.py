@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from proxy.services.budgets.counter_loss import TTL_S
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from tests.bench.budget_fault_gateways import HALF, NANOS, Ledger, gateways
 from tests.fakes.budget_gateway import DIME, FIVE
 from tests.fakes.plain_http import PLAIN

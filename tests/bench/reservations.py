@@ -25,7 +25,8 @@ from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from slo.budgets.ceiling import Ceiling
-from slo.budgets.reservations import CounterClaim, ReservationGranted
+from slo.budgets.counter import CounterClaim
+from slo.budgets.reservations import ReservationGranted
 from tests.fakes.admission_harness import ROUTE, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import ANSWERED
 from tests.fakes.clock import ticks

@@ -17,13 +17,8 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from slo.budgets.budget import Budget, BudgetUnit, HoldPolicy
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-    Reservations,
-)
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused
+from slo.budgets.reservations import ReservationGranted, Reservations
 from slo.price import Tariff
 from slo.window import Window
 from tests.fakes.call_dependencies import FakeEstimator, LoopTasks, call, route

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from slo.alert import Severity
-from slo.budgets.reservations import MAX_AMOUNT
+from slo.budgets.counter import MAX_AMOUNT
 from slo.budgets.stages import STAGES_OF_TTFT, Stage, StageBudget
 from slo.objectives import ladder_levels
 from slo.objectives.burn import (

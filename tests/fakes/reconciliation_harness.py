@@ -13,7 +13,7 @@ from proxy.store.ports import CountersCondition
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from slo.budgets.budget import Budget
-from slo.budgets.reservations import CounterClaim, CounterLevel
+from slo.budgets.counter import CounterClaim, CounterLevel
 from tests.fakes.admission_harness import NOW, LosableBudgetStore, budget
 from tests.fakes.clock import ticks
 from tests.fakes.databases import migrated_sqlite

@@ -3,12 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-)
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused
+from slo.budgets.reservations import ReservationGranted
 
 
 class ReservationModel:

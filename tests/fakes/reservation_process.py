@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from proxy.store.redis.budget_store import RedisBudgetStore
-from slo.budgets.reservations import CounterClaim, ReservationGranted
+from slo.budgets.counter import CounterClaim
+from slo.budgets.reservations import ReservationGranted
 from tests.fakes.redis_keys import SERVER
 
 ORGANIZATION = "acme"

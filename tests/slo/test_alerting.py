@@ -12,7 +12,7 @@ from slo.alerting import (
     repeat_interval_s,
 )
 from slo.budgets.budget import Budget, BudgetUnit, counter_key
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from slo.window import Window
 from tests.fakes.alerts import NOW, an_alert
 

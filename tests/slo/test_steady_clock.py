@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo import window
-from slo.budgets.reservations import CounterClaim, CounterLevel, ReservationGranted, Reservations
+from slo.budgets.counter import CounterClaim, CounterLevel
+from slo.budgets.reservations import ReservationGranted, Reservations
 from slo.steady_clock import BELIEVED_AFTER_S, SLEW, TOLERANCE_S, SteadyClock
 from slo.window import Window
 

@@ -18,7 +18,7 @@ import pytest
 from proxy.records.receipt import Receipt
 from proxy.services.budgets.counter_loss import TTL_S
 from proxy.services.cut_attempts import KILLED
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from tests.bench.budget_fault_gateways import HALF, Ledger, gateways
 from tests.bench.gateway_deaths import kill_one
 from tests.fakes.budget_gateway import DIME, FIVE

@@ -18,7 +18,7 @@ import msgspec
 from proxy.store.sql.ledger.spendings import MAX_NAMES, NamedSpendings, Spending, Spendings
 from slo import window
 from slo.budgets.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit, counter_key
-from slo.budgets.reservations import MAX_AMOUNT
+from slo.budgets.counter import MAX_AMOUNT
 from slo.window import Window
 
 #: Seconds after which what the ledger knows has been settled, or given up: more than all attempts

@@ -60,13 +60,9 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
 from proxy.store.sql.ledger.spendings import ended_at
 from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused
 from slo.budgets.reservation_sizing import CounterView, UsageBounds
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-)
+from slo.budgets.reservations import ReservationGranted
 
 _log = logging.getLogger("thriftgate.budgets")
 

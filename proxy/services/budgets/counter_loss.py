@@ -18,14 +18,9 @@ from typing import Final
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from proxy.store.errors import StoreError
+from slo.budgets.counter import MAX_AMOUNT, CounterClaim, CounterLevel, ReservationRefused
 from slo.budgets.reservation_sizing import UsageBounds
-from slo.budgets.reservations import (
-    MAX_AMOUNT,
-    CounterClaim,
-    CounterLevel,
-    ReservationRefused,
-    Reservations,
-)
+from slo.budgets.reservations import Reservations
 
 STALL_WAIT_S: Final = 3.0
 """Seconds that a call waits for counters that do not answer; less than any client's patience."""

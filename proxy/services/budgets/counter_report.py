@@ -8,7 +8,7 @@ import msgspec
 from proxy.services.budgets.accounts import LedgerAccounts, is_compared
 from proxy.store.ports import BudgetStore
 from slo.budgets.budget import EVERY, Budget, counter_key
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 
 #: Counters of one budget that are looked at.
 _MAX_COUNTERS: Final = 5_000

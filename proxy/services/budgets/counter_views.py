@@ -9,8 +9,8 @@ import msgspec
 from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch
+from slo.budgets.counter import CounterLevel
 from slo.budgets.reservation_sizing import CounterView
-from slo.budgets.reservations import CounterLevel
 
 #: Counters whose levels are remembered.
 _MAX_COUNTERS: Final = 20_000

@@ -14,7 +14,7 @@ from proxy.services.budgets.cost_bounds.pricing import Alternative
 from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from slo.budgets.budget import BudgetUnit
 from slo.budgets.ceiling import Ceiling, CostPrediction
-from slo.budgets.reservations import CounterLevel, ReservationRefused
+from slo.budgets.counter import CounterLevel, ReservationRefused
 from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.

@@ -41,15 +41,9 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis import budget_scripts as scripts
 from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused, check_amount
 from slo.budgets.leases import LeaseRenewal, LeaseReport
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-    check_amount,
-    check_distinct_counters,
-)
+from slo.budgets.reservations import ReservationGranted, check_distinct_counters
 
 DEADLINE_S: Final = 0.1
 """Seconds after which a Redis that has not answered is lost."""

@@ -18,14 +18,9 @@ from typing import Final
 
 from proxy.store.errors import StoreError
 from proxy.store.redis.budget_store import RedisBudgetStore
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused
 from slo.budgets.leases import IDLE_S, Lease, LeaseReport
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-    check_distinct_counters,
-)
+from slo.budgets.reservations import ReservationGranted, check_distinct_counters
 
 TTL_S: Final = 60.0
 """Seconds after the last report for which a lease counts as held."""

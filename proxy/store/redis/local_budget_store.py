@@ -9,15 +9,8 @@ budgets.
 from collections.abc import Mapping, Sequence
 
 from proxy.store.ports import CountersCondition
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-    Reservations,
-    check_amount,
-    check_distinct_counters,
-)
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused, check_amount
+from slo.budgets.reservations import ReservationGranted, Reservations, check_distinct_counters
 
 
 class LocalBudgetStore:

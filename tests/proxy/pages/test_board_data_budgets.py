@@ -12,7 +12,7 @@ from proxy.store.ports import BudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.store import Store
 from slo.budgets.budget import BudgetUnit, counter_key
-from slo.budgets.reservations import CounterClaim, CounterLevel
+from slo.budgets.counter import CounterClaim, CounterLevel
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.live_board import LIMIT, ask_board, raise_database_error, spent_by
 

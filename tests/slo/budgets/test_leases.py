@@ -5,6 +5,7 @@
 
 import pytest
 
+from slo.budgets.counter import CounterClaim, CounterLevel
 from slo.budgets.leases import (
     IDLE_S,
     MAX_LEASE_DIVISOR,
@@ -14,7 +15,6 @@ from slo.budgets.leases import (
     LeaseRenewal,
     LeaseReport,
 )
-from slo.budgets.reservations import CounterClaim, CounterLevel
 
 NOW = 1000.0
 SECOND = 1_790_000_000

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from slo.budgets.budget import BudgetUnit
+from slo.budgets.counter import CounterClaim
 from slo.budgets.output_length_model import OutputLengthModel
 from slo.budgets.reservation_sizing import (
     CounterView,
@@ -18,7 +19,7 @@ from slo.budgets.reservation_sizing import (
     size_reservation,
     usage_bounds,
 )
-from slo.budgets.reservations import CounterClaim, ReservationGranted, Reservations
+from slo.budgets.reservations import ReservationGranted, Reservations
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates, call_cost
 from slo.usage import Usage
 from tests.fakes import overnight_traffic

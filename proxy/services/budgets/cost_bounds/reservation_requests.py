@@ -26,6 +26,7 @@ from slo.budgets.budget import (
     Subject,
     UnpricedPolicy,
 )
+from slo.budgets.counter import MAX_AMOUNT, CounterClaim, ReservationRefused
 from slo.budgets.reservation_sizing import (
     CounterView,
     OutputBounds,
@@ -35,7 +36,6 @@ from slo.budgets.reservation_sizing import (
     size_reservation,
     usage_bounds,
 )
-from slo.budgets.reservations import MAX_AMOUNT, CounterClaim, ReservationRefused
 from slo.usage import Usage
 
 #: Something is held also where the use is unknown in advance: of what is used up it gets

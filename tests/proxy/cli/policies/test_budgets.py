@@ -12,7 +12,7 @@ from proxy.services.budgets.counters import open_budget_store
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit, counter_key
-from slo.budgets.reservations import CounterClaim
+from slo.budgets.counter import CounterClaim
 from slo.policies.file import Policies
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, budget

@@ -11,7 +11,7 @@ from slo import window
 from slo.alert import Severity
 from slo.alerting import GROUPING_SLOT_S, ThresholdWatch
 from slo.budgets.budget import Budget, BudgetUnit, counter_key
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from slo.window import Window
 from tests.fakes.alerts import NOW, POISON, an_alert, an_outlet, json_of_post
 from tests.fakes.dispatcher_harness import FAILS, OK, DispatcherHarness, dispatcher_harness

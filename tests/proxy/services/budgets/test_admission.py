@@ -10,7 +10,7 @@ from proxy.calls.metering.settlement import AttemptOutcome
 from proxy.errors import CallerError
 from proxy.records.receipt import Outcome
 from slo.budgets.budget import BudgetUnit, HoldPolicy
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from slo.usage import Usage
 from slo.window import Window
 from tests.fakes.admission_harness import BODY, WORST, AdmissionHarness, budget

@@ -7,7 +7,7 @@ import pytest
 from proxy.calls.metering.settlement import AttemptInfo
 from slo import window
 from slo.budgets.budget import Budget
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from slo.steady_clock import BELIEVED_AFTER_S, SteadyClock
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, WORST, AdmissionHarness, budget

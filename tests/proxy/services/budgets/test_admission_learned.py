@@ -7,7 +7,7 @@ import pytest
 
 from proxy.errors import CallerError
 from slo.budgets.budget import HoldPolicy
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from tests.fakes.admission_harness import BODY, ROUTE, WORST, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import (
     ANSWERED,

@@ -10,7 +10,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.records.receipt import Outcome
 from slo.budgets.budget import BudgetUnit, HoldPolicy, UnpricedPolicy
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.admission_harness import BODY, ROUTE, WORST, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import (

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.errors import Unready
 from slo.budgets.budget import OnStoreLoss
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from tests.fakes.admission_harness import LIKELY_WORST, WORST, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import (
     ANSWERED,

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from proxy.services.budgets.background_settlement import BackgroundSettlement
-from slo.budgets.reservations import CounterClaim, CounterLevel, ReservationGranted
+from slo.budgets.counter import CounterClaim, CounterLevel
+from slo.budgets.reservations import ReservationGranted
 from tests.fakes.admission_harness import LosableBudgetStore
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import ticks

@@ -7,8 +7,8 @@ import pytest
 from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
 from proxy.store.errors import StoreError
+from slo.budgets.counter import CounterLevel
 from slo.budgets.reservation_sizing import UsageBounds
-from slo.budgets.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import ticks

@@ -26,7 +26,7 @@ from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit, counter_key
-from slo.budgets.reservations import CounterClaim, CounterLevel
+from slo.budgets.counter import CounterClaim, CounterLevel
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.databases import migrated_sqlite

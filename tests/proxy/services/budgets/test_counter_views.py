@@ -6,8 +6,8 @@ from proxy.services.budgets import counter_views
 from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from proxy.services.budgets.counter_views import CounterViews
 from slo.alert import Alert
+from slo.budgets.counter import CounterLevel
 from slo.budgets.reservation_sizing import CounterView
-from slo.budgets.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW, budget
 
 

@@ -13,7 +13,7 @@ from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
 from slo.budgets.budget import Budget, BudgetUnit
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.receipts import a_receipt

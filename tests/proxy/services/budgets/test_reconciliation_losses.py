@@ -10,7 +10,7 @@ from proxy.store.errors import StoreError
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.ledger.spendings import ended_at
 from slo.budgets.budget import Budget
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from tests.fakes.admission_harness import NOW
 from tests.fakes.reconciliation_harness import COUNTER, ReconciliationHarness
 

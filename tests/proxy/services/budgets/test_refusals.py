@@ -17,7 +17,7 @@ from proxy.services.budgets.refusals import (
 )
 from slo.budgets.budget import BudgetUnit
 from slo.budgets.ceiling import Ceiling, CostPrediction
-from slo.budgets.reservations import CounterLevel, ReservationRefused
+from slo.budgets.counter import CounterLevel, ReservationRefused
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.call_dependencies import route

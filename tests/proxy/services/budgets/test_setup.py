@@ -20,7 +20,8 @@ from proxy.settings import Settings
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.ledger.last_answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
-from slo.budgets.reservations import CounterClaim, Reservations
+from slo.budgets.counter import CounterClaim
+from slo.budgets.reservations import Reservations
 from tests.fakes.admission_harness import NOW
 from tests.fakes.app_context import AppContextCalls, fake_app_context
 from tests.fakes.call_dependencies import catalog

@@ -1,9 +1,6 @@
 """Claims on counters, and the times at which they are made."""
 
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-)
+from slo.budgets.counter import CounterClaim, CounterLevel
 
 NOW = 1_000_000.0
 LATER = NOW + 30

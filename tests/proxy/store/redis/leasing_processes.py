@@ -8,16 +8,12 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused
 from slo.budgets.leases import (
     LeaseRenewal,
     LeaseReport,
 )
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-)
+from slo.budgets.reservations import ReservationGranted
 from tests.fakes.redis_keys import SERVER
 
 T = TypeVar("T")

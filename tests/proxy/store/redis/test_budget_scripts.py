@@ -9,14 +9,13 @@ from redis.crc import key_slot
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.redis.budget_store import RedisBudgetStore
+from slo.budgets.counter import CounterClaim, CounterLevel
 from slo.budgets.leases import Lease
 from slo.budgets.reservations import (
     COUNTER_RETENTION_S,
     MAX_SETTLED_REMEMBERED,
     SETTLED_MEMORY_S,
     UNKNOWN_WINDOW_RETENTION_S,
-    CounterClaim,
-    CounterLevel,
 )
 from tests.fakes.reservation_process import CLAIM
 from tests.proxy.store.redis.redis_commands import commands_of

@@ -14,12 +14,8 @@ from proxy.store.redis import budget_scripts as scripts
 from proxy.store.redis.budget_store import DEADLINE_S, RedisBudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.redis.requests import answer_within
-from slo.budgets.reservations import (
-    CounterClaim,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-)
+from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused
+from slo.budgets.reservations import ReservationGranted
 from tests.fakes.clock import InstantLoop, run_in_instant_time
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservation_process import (

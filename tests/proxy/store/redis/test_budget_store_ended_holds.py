@@ -6,8 +6,9 @@ import pytest
 
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
+from slo.budgets.counter import CounterLevel
 from slo.budgets.leases import LeaseReport
-from slo.budgets.reservations import CounterLevel, ReservationGranted
+from slo.budgets.reservations import ReservationGranted
 from tests.fakes.reservation_process import CENTS_10, CLAIM
 
 pytestmark = pytest.mark.anyio

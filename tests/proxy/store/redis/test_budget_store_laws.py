@@ -19,10 +19,8 @@ from hypothesis.stateful import (
 from proxy.store.ports import BudgetStore, CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
-from slo.budgets.reservations import (
-    CounterClaim,
-    Reservations,
-)
+from slo.budgets.counter import CounterClaim
+from slo.budgets.reservations import Reservations
 from tests.examples import examples
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservation_model import ReservationModel

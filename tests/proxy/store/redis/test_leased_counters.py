@@ -9,13 +9,14 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import TTL_S, LeasedCounters
+from slo.budgets.counter import CounterLevel
 from slo.budgets.leases import (
     IDLE_S,
     MAX_LEASE_DIVISOR,
     MIN_LEASED_CALLS,
     VALID_S,
 )
-from slo.budgets.reservations import CounterLevel, ReservationGranted
+from slo.budgets.reservations import ReservationGranted
 from tests.fakes.redis_keys import SERVER
 from tests.proxy.store.redis.leasing_processes import (
     COST,

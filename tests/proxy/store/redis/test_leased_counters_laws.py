@@ -14,7 +14,7 @@ from hypothesis.stateful import (
 )
 
 from proxy.store.errors import StoreError
-from slo.budgets.reservations import CounterLevel
+from slo.budgets.counter import CounterLevel
 from tests.examples import examples
 from tests.proxy.store.redis.leasing_processes import LIMIT, LeasingProcesses, MessageFate
 

@@ -4,12 +4,8 @@ import asyncio
 
 import pytest
 
-from slo.budgets.reservations import (
-    MAX_AMOUNT,
-    CounterLevel,
-    ReservationGranted,
-    ReservationRefused,
-)
+from slo.budgets.counter import MAX_AMOUNT, CounterLevel, ReservationRefused
+from slo.budgets.reservations import ReservationGranted
 from tests.proxy.store.redis.counter_claims import LATER, NONE, NOW, claim
 
 pytestmark = pytest.mark.anyio

@@ -5,10 +5,8 @@ import asyncio
 import pytest
 
 from proxy.store.ports import CountersCondition
-from slo.budgets.reservations import (
-    CounterLevel,
-    ReservationGranted,
-)
+from slo.budgets.counter import CounterLevel
+from slo.budgets.reservations import ReservationGranted
 from tests.proxy.store.redis.counter_claims import LATER, NONE, NOW, claim
 
 pytestmark = pytest.mark.anyio

@@ -19,8 +19,8 @@ from proxy.services.budgets.cost_bounds.reservation_requests import (
     with_upper_bounds,
 )
 from slo.budgets.budget import BudgetIndex, BudgetUnit, HoldPolicy, UnpricedPolicy
+from slo.budgets.counter import MAX_AMOUNT
 from slo.budgets.reservation_sizing import CounterView, OutputBounds, PriceQuote, UsageBounds
-from slo.budgets.reservations import MAX_AMOUNT
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from slo.window import Window
