@@ -62,7 +62,10 @@ def exchange_fact(
     says_outcome = kind is FactKind.ACTION
     outcome_text = result if says_outcome or result else _outcome_in_place(exchange, ended)
     line = f"{text}{ARROW}{outcome_text}" if outcome_text else text
-    is_left_out = ended.startswith(ERROR) and (ended.partition(": ")[2] or ended) not in line
+    words = ended.partition(": ")[2] or ended
+    is_left_out = ended.startswith(ERROR) and words not in line
+    if ended.startswith(ERROR) and words in result:
+        ended = ERROR
     return Fact(
         kind=kind,
         text=f"{line}{ARROW}{ended}" if says_outcome or is_left_out else line,

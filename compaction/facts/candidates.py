@@ -15,6 +15,8 @@ from compaction.facts.call_records import (
     ResultFormatter,
     action_facts,
     current_results,
+    error_facts,
+    is_action,
     pruned_formatters,
     record_facts,
     say_nothing,
@@ -96,19 +98,31 @@ class Records:
         if is_bounded:
             formatters = [*pruned_formatters(self._part, (VALUES, SPOKEN)), say_nothing]
             columns += [self._facts(say) for say in formatters]
+        pin = CandidatePin.NOT if is_bounded else CandidatePin.ALWAYS
         for facts in zip(*columns, strict=True):
             short_ones = self._short_actions(facts[0]) if is_bounded else ()
             variants = dict.fromkeys([*facts, *short_ones])
-            pin = CandidatePin.NOT if is_bounded else CandidatePin.ALWAYS
             yield Candidate(tuple([(fact,) for fact in variants]), pin=pin)
+        for fact in self._earlier_failures:
+            yield Candidate(((fact,),), pin=pin)
+
+    @cached_property
+    def _earlier_failures(self) -> Sequence[Fact]:
+        """The errors of calls whose results no longer stand, for they were made again."""
+        stands = {
+            exchange.messages
+            for exchange, still in zip(self._part.exchanges, self._is_current, strict=True)
+            if still or is_action(exchange)
+        }
+        return [fact for fact in error_facts(self._part) if fact.messages not in stands]
 
     def _short_actions(self, fact: Fact) -> Iterator[Fact]:
         """An action with its ids, and without arguments; its outcome behind it."""
         if fact.kind is FactKind.ACTION:
-            _, arrow, ended = fact.text.rpartition(ARROW)
-            called = self._exchanges[fact.messages].called
-            for call in (short_call_line(called), f"{tool_name(fact)}(…)"):
-                yield msgspec.structs.replace(fact, text=f"{call}{arrow}{ended}")
+            exchange = self._exchanges[fact.messages]
+            ended = self._outcomes[id(exchange)]
+            for call in (short_call_line(exchange.called), f"{tool_name(fact)}(…)"):
+                yield msgspec.structs.replace(fact, text=f"{call}{ARROW}{ended}")
 
     @cached_property
     def _exchanges(self) -> Mapping[tuple[int, ...], ToolExchange]:

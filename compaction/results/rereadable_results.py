@@ -52,7 +52,8 @@ _fault = re.compile(
     r"|\b(?:[Ee]rror|ERROR|[Ff]atal): |command not found|No such file|ermission denied"
     r"|annot find |\bnot found\b"
 ).search
-_KINDS: Final = (_head, _failed, _summed)
+_KINDS: Final = (_failed, _head, _summed)
+_FAILED_TESTS, _ERRORS = 0, 1
 #: Strings of which every line with an error holds at least one.
 _SIGNS: Final = (
     *("rror", "xception", "ERROR", "FATAL", "FAIL", "atal", "panic", "PANIC", "CRITICAL", "SEVERE"),
@@ -82,7 +83,8 @@ _is_word = re.compile(r"[A-Za-z_]\w{3,80}").fullmatch
 def fault_lines(text: str, max_lines: int = MAX_FAULT_LINES, *, is_failure: bool = True) -> str:
     """The last lines that say what went wrong, on one line; "" for none.
 
-    Errors, failed tests and how many there were each have a line where there is room for it.
+    Failed tests, errors and how many there were each have a line where there is room for it. Where
+    a failed test has one, the others are named, too.
 
     Args:
         text: Text of the result.
@@ -92,18 +94,35 @@ def fault_lines(text: str, max_lines: int = MAX_FAULT_LINES, *, is_failure: bool
         return ""
     lines = list(dict.fromkeys(compress_log(text[-_SCANNED_CHARS:]).split("\n")))
     indexes_by_kind = _certain_fault_lines(lines)
-    if is_failure and not indexes_by_kind[0]:
+    if is_failure and not indexes_by_kind[_ERRORS]:
         lines = list(
             dict.fromkeys(
                 [line.strip() for line in compress_log(text[-_SCANNED_WEAK_CHARS:]).split("\n")]
             )
         )
         indexes_by_kind = _certain_fault_lines(lines)
-        indexes_by_kind[0] = [
+        indexes_by_kind[_ERRORS] = [
             index for index, line in enumerate(lines) if _fault(line[:_MAX_FAULT_CHARS])
         ]
-    indexes = sorted(_latest_of_each_kind(indexes_by_kind, max_lines))
-    return one_line("\n".join([_strip_rulers(lines[index]) for index in indexes]))
+    chosen = _latest_of_each_kind(indexes_by_kind, max_lines)
+    shown = {index: _strip_rulers(lines[index]) for index in chosen}
+    if not chosen.isdisjoint(indexes_by_kind[_FAILED_TESTS]):
+        shown |= _other_failed_tests(lines, indexes_by_kind[_FAILED_TESTS], chosen)
+    return one_line("\n".join([shown[index] for index in sorted(shown)]))
+
+
+def _other_failed_tests(
+    lines: Sequence[str], indexes: Sequence[int], chosen: set[int]
+) -> dict[int, str]:
+    """The lines of failed tests beside those that are chosen, as far as the test's name."""
+    room = _MAX_FAULT_CHARS
+    named: dict[int, str] = {}
+    for index in reversed(indexes):
+        name = _strip_rulers(lines[index]).partition(" - ")[0]
+        if index not in chosen and len(name) < room:
+            room -= len(name)
+            named[index] = name
+    return named
 
 
 def _strip_rulers(line: str) -> str:
@@ -119,7 +138,7 @@ def _certain_fault_lines(lines: Sequence[str]) -> list[list[int]]:
         if line.startswith(_TRACE):
             traced = True
         elif traced and line[:1].strip():
-            indexes_by_kind[0].append(index)
+            indexes_by_kind[_ERRORS].append(index)
             traced = False
         else:
             kind = next((kind for kind, tells in enumerate(_KINDS) if tells(line)), None)

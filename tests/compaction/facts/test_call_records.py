@@ -98,6 +98,16 @@ def records_of(part):
     return list(record_facts(part, str, current_results(part.exchanges)))
 
 
+def test_the_words_of_an_error_stand_once():
+    failure = '{"error": "no funds on the card", "needed": "1180.00"}'
+    part = read_contents(call_and_result("pay", failure, to="Mei"))
+
+    (line,) = texts(action_facts(part, str, [True]))
+
+    assert line.count("no funds on the card") == 1
+    assert line.endswith("→ error")
+
+
 def test_calls_that_only_look_are_kept_with_what_came_back():
     part = read_contents(
         call_and_result("get", "1", x=1),

@@ -57,6 +57,24 @@ def test_the_shortest_form_of_an_action_is_its_tool_and_its_outcome():
     assert tool_name(action.fact) == "transfer"
 
 
+def test_failed_tests_of_a_run_that_was_made_again_stay_named():
+    runs = [
+        call_and_result("run_tests", f".F.\nFAILED t.py::test_{n} - x\n1 failed", f"c{n}", path="t")
+        for n in range(2)
+    ]
+    passed = call_and_result("run_tests", "8 passed in 0.4s", "d", path="t")
+
+    lines = [
+        text for one in records(*runs, passed, is_bounded=False) for text in texts(one.variants[0])
+    ]
+
+    assert lines == [
+        "run_tests(path=t) → 8 passed in 0.4s",
+        "run_tests(path=t): FAILED t.py::test_0 - x (went well later)",
+        "run_tests(path=t): FAILED t.py::test_1 - x (went well later)",
+    ]
+
+
 def test_without_a_target_records_stand_whole():
     every = records(*DESK, is_bounded=False)
 

@@ -95,12 +95,21 @@ def test_the_line_after_a_trace_tells_what_went_wrong():
     assert fault_lines(text, is_failure=False) == "DiskFull: vol-7"
 
 
-def test_of_many_lines_each_kind_has_one_and_of_few_errors_come_first():
-    text = "KeyError: 1\nKeyError: 2\nFAILED a\nFAILED b\n=== 2 failed in 3s ==="
+def test_of_many_lines_each_kind_has_one_and_of_few_failed_tests_come_first():
+    text = "KeyError: 1\nKeyError: 2\nFAILED b\n=== 1 failed in 3s ==="
 
-    assert fault_lines(text) == "KeyError: 2 ¶ FAILED b ¶ 2 failed in 3s"
-    assert fault_lines(text, 1) == "KeyError: 2"
+    assert fault_lines(text) == "KeyError: 2 ¶ FAILED b ¶ 1 failed in 3s"
+    assert fault_lines(text, 2) == "KeyError: 2 ¶ FAILED b"
+    assert fault_lines(text, 1) == "FAILED b"
     assert fault_lines(text, 0) == ""
+
+
+def test_all_failed_tests_are_named_as_far_as_there_is_room():
+    text = "FAILED t.py::a - assert 1\nFAILED t.py::b - assert 2\n2 failed"
+    many = "\n".join(f"FAILED tests/test_shop.py::test_case_{n} - x" for n in range(40))
+
+    assert fault_lines(text, 1) == "FAILED t.py::a ¶ FAILED t.py::b - assert 2"
+    assert 5 <= fault_lines(many, 1).count("FAILED") < 8
 
 
 def test_a_long_line_is_cut():
