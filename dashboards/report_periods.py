@@ -147,11 +147,6 @@ def period_name(period: ReportPeriod) -> str:
     return period.first.isoformat()[:7]
 
 
-def is_over(period: ReportPeriod, moment: float) -> bool:
-    """True if a period had ended at a moment, in seconds since the epoch."""
-    return period.bounds[1] <= moment
-
-
 def _period(every: ReportInterval, first: date, zone: str) -> ReportPeriod:
     end = first + _WEEK if every is ReportInterval.WEEK else next_month(first)
     return ReportPeriod(first=first, end=end, zone=zone)

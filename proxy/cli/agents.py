@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from string import Template
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import typer
 
 from proxy.cli import session
 from proxy.cli.terminal import AsJson, Terminal
-from proxy.records.agents import AGENTS, AgentPreset
+from proxy.records.agents import AGENTS
 
 #: Stands for what only its reader knows.
 _KEY: Final = "tg-…"
@@ -45,7 +45,14 @@ def agents_command(terminal: Terminal) -> Callable[..., None]:
             terminal.fail(f"There is no agent {name!r}. Known are {names}.")
         place = url.rstrip("/").removesuffix("/v1") or _own_url()
         values = {"url": place, "key": key, "model": model}
-        shown = [_agent_lines(agent, values) for agent in chosen]
+        shown = [
+            {
+                "name": agent.name,
+                "title": agent.title,
+                "lines": [Template(line).substitute(values) for line in agent.lines],
+            }
+            for agent in chosen
+        ]
         if as_json:
             terminal.out.print(msgspec.json.encode(shown).decode(), soft_wrap=True, markup=False)
             return
@@ -54,11 +61,6 @@ def agents_command(terminal: Terminal) -> Callable[..., None]:
                 terminal.out.print(line, soft_wrap=True, markup=False, highlight=False)
 
     return agents
-
-
-def _agent_lines(agent: AgentPreset, values: dict[str, str]) -> dict[str, Any]:
-    lines = [Template(line).substitute(values) for line in agent.lines]
-    return {"name": agent.name, "title": agent.title, "lines": lines}
 
 
 def _own_url() -> str:

@@ -69,7 +69,6 @@ class EventStreamDecoder:
 
         self._buffer = EventStreamBuffer()
         self._errors: type[Exception] = ParserError
-        self._unread = 0
 
     def feed(self, piece: bytes) -> bytes:
         """The events that are whole now; b"" for none yet.
@@ -78,7 +77,6 @@ class EventStreamDecoder:
             UpstreamError: If a frame's checksum or size is wrong.
         """
         self._buffer.add_data(piece)
-        self._unread += len(piece)
         try:
             return b"".join(self._events())
         except self._errors as error:
@@ -86,14 +84,8 @@ class EventStreamDecoder:
             broken.detail = f"AWS's event stream: {error}"
             raise broken from error
 
-    @property
-    def is_between_frames(self) -> bool:
-        """True if all that came was whole frames."""
-        return self._unread == 0
-
     def _events(self) -> Iterator[bytes]:
         for frame in self._buffer:
-            self._unread -= frame.prelude.total_length
             yield _sse_event(frame.headers, frame.payload)
 
 

@@ -2,8 +2,7 @@
 """Times a large ledger's answers: ``python tests/bench/ledger.py --rows 10000000``.
 
 Makes a month of calls inside the database, rolls them up with the statement the drain uses, and
-times a month's cost by team and the look-up of a receipt. Then it measures what a receipt costs the
-gateway's process on its way: the append, and the drain.
+times a month's cost by team and the look-up of a receipt.
 """
 
 import argparse
@@ -17,20 +16,14 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 
 from dashboards.reports import Part, ReportPeriod
-from proxy.store.journal.journal import Journal
-from proxy.store.journal.lines import encode
 from proxy.store.sql.database import migrate, open_database, read_transaction, write_transaction
-from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.ledger.journal_shipper import JournalShipper
 from proxy.store.sql.ledger.receipt_ledger import ReceiptLedger
 from proxy.store.sql.receipt_columns import COLUMNS
 from proxy.store.sql.rollups.rollup_statements import pending_sums_statement, quarters_statement
 from proxy.store.sql.views.ledger_reports import LedgerReports
-from tests.fakes.receipts import a_receipt
 
 MONTH = ReportPeriod(first=date(2026, 10, 1), end=date(2026, 11, 1), zone="Europe/Berlin")
 STEP = 250_000
-MEASURED = 20_000
 TEAMS, FEATURES, MODELS = 20, 3, 5
 SPLIT: tuple[Part, ...] = ("team", "feature", "model")
 MADE = {
@@ -119,7 +112,7 @@ SIZE = {
 
 
 def main() -> None:
-    """Build, ask, measure, and print what came out."""
+    """Build, ask, and print what came out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--url", help="an empty PostgreSQL database; SQLite in a folder if absent")
@@ -127,10 +120,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         engine = open_database(options.url or f"sqlite:///{folder}/ledger.db")
         migrate(engine)
-        measure(engine, Path(folder))
-        with write_transaction(engine) as connection:
-            connection.exec_driver_sql("DELETE FROM calls")
-            connection.exec_driver_sql("DELETE FROM rollups")
         build(engine, options.rows)
         ask(engine, options.rows, Path(folder))
         engine.dispose()
@@ -203,27 +192,6 @@ def seconds(question: Callable[[], object]) -> float:
     began = time.perf_counter()
     question()
     return time.perf_counter() - began
-
-
-def measure(engine: Engine, folder: Path) -> None:
-    """Time what one receipt costs this process: append, and drain."""
-    receipts = [a_receipt(n, call_id=f"call_{n:032x}") for n in range(MEASURED)]
-    journal = Journal(folder / "journal")
-    drain = JournalShipper(journal, inserter(engine))
-    journal.start()
-    began = time.perf_counter()
-    for receipt in receipts:
-        journal.append(encode(receipt))
-    append = (time.perf_counter() - began) / MEASURED * 1e6
-    began, cpu = time.perf_counter(), time.process_time()
-    drain.ship_all()
-    wall, cpu = time.perf_counter() - began, time.process_time() - cpu
-    journal.close()
-    print(
-        f"per receipt: {append:.1f} us to encode and append; "
-        f"{cpu / MEASURED * 1e6:.1f} us of this process's CPU to drain, "
-        f"{wall / MEASURED * 1e6:.1f} us in all ({engine.dialect.name})"
-    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.records.receipt import Outcome
 from proxy.tools.simulator.fault_directives import NAMES
-from tests.bench.faults import LEAVES, PATIENCE, STATUSES, CaseResult, FaultCase, cases, meet
+from tests.fakes.fault_cases import LEAVES, PATIENCE, STATUSES, CaseResult, FaultCase, cases, meet
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 
 # cue                upstream  form   caller got                             outcome   usage

@@ -24,7 +24,6 @@ class MetricNames:
     running: _Names = ()  # gauge of calls in the batch
     waiting: _Names = ()  # gauge of calls in the queue
     kv_usage: _Names = ()  # gauge of the KV cache's used part, 0 to 1
-    prefix_queries: _Names = ()  # counter of prompt tokens looked up in the prefix cache
     prefix_hits: _Names = ()  # counter of those found there
     #: Counter of prompt tokens; ``prompt_tokens_exclude_cached`` of the adapter says whether those
     #: read from the cache are counted.
@@ -157,13 +156,11 @@ class EngineAdapter:
             metrics_url=urls.metrics_url,
             start_seconds=float(profile.start_seconds),
             drain_seconds=float(profile.drain_seconds),
-            busy_metrics=self._busy_metrics(),
+            busy_metrics=()
+            if self.finishes_streams
+            else (*self.metrics.running, *self.metrics.waiting),
             replica=replica,
         )
-
-    def _busy_metrics(self) -> tuple[str, ...]:
-        names = self.metrics
-        return () if self.finishes_streams else (*names.running, *names.waiting)
 
     def urls(self, profile: EngineProfile, replica: int = 0) -> EngineUrls:
         """The URLs of a replica, whether it is started here or attached."""

@@ -255,7 +255,6 @@ VLLM: Final = EngineAdapter(
         running=("vllm:num_requests_running",),
         waiting=("vllm:num_requests_waiting",),
         kv_usage=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
-        prefix_queries=("vllm:prefix_cache_queries_total",),
         prefix_hits=("vllm:prefix_cache_hits_total",),
         prompt_tokens=("vllm:prompt_tokens_total",),
         cached_prompt_tokens=("vllm:prompt_tokens_cached_total",),

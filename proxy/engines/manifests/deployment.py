@@ -112,12 +112,11 @@ class EngineDeployment:
         triggers = [(demand, per_replica)]
         if self.profile.engine is Engine.VLLM:
             triggers.append((waiting, _WAITING_PER_REPLICA))
-        return [self._trigger(query, threshold) for query, threshold in triggers]
-
-    def _trigger(self, query: str, threshold: int) -> dict[str, Any]:
-        server = self.options.prometheus
-        metadata = {"serverAddress": server, "query": query, "threshold": str(threshold)}
-        return {"type": "prometheus", "metadata": metadata}
+        server = {"serverAddress": self.options.prometheus}
+        return [
+            {"type": "prometheus", "metadata": {**server, "query": query, "threshold": str(limit)}}
+            for query, limit in triggers
+        ]
 
 
 #: Calls that a replica is given before another is started, where the profile has no batch limit.

@@ -40,7 +40,8 @@ class TokenBudget:
 
     def take(self, tokens: int, now: float) -> bool:
         """Take tokens; False where they are not left, and none are taken."""
-        self._refill(now)
+        gained = max(0.0, now - self._at) / _MINUTE_S * self.per_minute
+        self._left, self._at = min(self._left + gained, float(self.per_minute)), now
         if tokens > self._left:
             return False
         self._left -= tokens
@@ -49,10 +50,6 @@ class TokenBudget:
     def correct(self, estimated: int, used: int) -> None:
         """Replace an estimate that was taken by what was used; the rest may become negative."""
         self._left = min(self._left + estimated - used, float(self.per_minute))
-
-    def _refill(self, now: float) -> None:
-        gained = max(0.0, now - self._at) / _MINUTE_S * self.per_minute
-        self._left, self._at = min(self._left + gained, float(self.per_minute)), now
 
 
 @dataclass(slots=True)

@@ -85,8 +85,11 @@ class AttachedEvidence:
 
     async def keep(self) -> None:
         """Write the records, begin those of new profiles, leave those of gone ones."""
-        measured = filter(_is_measured, self._profiles().values())
-        profiles = {profile.name: profile for profile in measured}
+        profiles = {
+            profile.name: profile
+            for profile in self._profiles().values()
+            if profile.is_attached and not unmeasured_reason(profile)
+        }
         self._kept = {name: record for name, record in self._kept.items() if name in profiles}
         await asyncio.to_thread(self._write_all, _snapshots(self._kept))
         for name, profile in profiles.items():
@@ -107,10 +110,6 @@ class AttachedEvidence:
             folder = profile_folder(self._folder, name)
             if not is_supervised(folder):
                 self._is_failing = not write_record(folder, data, is_quiet=self._is_failing)
-
-
-def _is_measured(profile: EngineProfile) -> bool:
-    return profile.is_attached and not unmeasured_reason(profile)
 
 
 def _snapshots(records: Mapping[str, _KeptRecord]) -> list[tuple[str, msgspec.Raw]]:

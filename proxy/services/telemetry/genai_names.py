@@ -22,7 +22,6 @@ TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105 - a name
 SERVER_ADDRESS: Final = "server.address"
 SERVER_PORT: Final = "server.port"
 ERROR_TYPE: Final = "error.type"
-HTTP_METHOD: Final = "http.request.method"
 HTTP_STATUS: Final = "http.response.status_code"
 URL_PATH: Final = "url.path"
 

@@ -86,7 +86,9 @@ class PlannedVariant:
 
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is planned; the line's own where it cannot be."""
-        call = recorded_as_call(line if self._names else _without_name(line), now)
+        call = recorded_as_call(
+            line if self._names else msgspec.structs.replace(line, conversation=""), now
+        )
         request = planning_request(call)
         way = self._native_way if line.is_native else self._way
         self._now = now
@@ -219,7 +221,3 @@ def recorded_as_call(line: RecordedCall, now: float) -> Call:
         arrived=now,
         origin=line.origin,
     )
-
-
-def _without_name(line: RecordedCall) -> RecordedCall:
-    return msgspec.structs.replace(line, conversation="")

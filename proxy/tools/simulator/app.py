@@ -1,6 +1,6 @@
 """The simulator's HTTP surface: both APIs under ``/v1``, marked ``x-simulator: simulated``."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -43,7 +43,6 @@ from proxy.tools.simulator.streams import HEAD, Json, StreamStep
 from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
 
 Acting = Callable[[Body, str, FaultDirectives], PlayedAnswer]
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 _OPENAI_DIALECTS = {"chat/completions": CHAT, "completions": COMPLETIONS, "responses": RESPONSES}
 _JSON_LINES = "application/x-jsonl"

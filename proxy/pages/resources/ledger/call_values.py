@@ -23,7 +23,6 @@ from slo.price import call_pricing
 from slo.usage import Usage
 
 _PHASES: Final = ("queue", "prefill", "decode", "transfer")
-_MILLION: Final = 1_000_000
 #: Facts of a receipt that its story says elsewhere.
 _TOLD_FACTS: Final = frozenset(
     {"team", "key_id", "feature", "user", "endpoint", "model", "route", "upstream", "status",

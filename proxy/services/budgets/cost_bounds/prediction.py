@@ -3,7 +3,6 @@
 A prompt is counted once for each call and model, however many budgets and ceilings ask.
 """
 
-import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -36,8 +35,6 @@ from proxy.services.budgets.cost_bounds.pricing import (
 from proxy.services.budgets.cost_bounds.prompt_bounds import SMALL_BODY_BYTES
 from slo.budgets.reservation_sizing import PriceQuote, UsageBounds
 from slo.price import Tariff
-
-_log = logging.getLogger("thriftgate.budgets")
 
 #: Calls under way of which something is remembered.
 _MAX_CALLS: Final = 20_000

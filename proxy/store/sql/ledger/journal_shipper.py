@@ -250,7 +250,8 @@ class JournalShipper:
         if why is None:
             return
         if len(lines) == 1:
-            self._reject(lines[0], why)
+            path = self._set_aside(_REJECTED, lines)
+            _log.error("a receipt was set aside in %s: %s", path, why)
         else:
             half = len(lines) // 2
             self._insert_or_halve(lines[:half])
@@ -263,10 +264,6 @@ class JournalShipper:
         except msgspec.DecodeError as error:
             return str(error)
         return self._insert(receipts)
-
-    def _reject(self, line: bytes, why: str) -> None:
-        path = self._set_aside(_REJECTED, [line])
-        _log.error("a receipt was set aside in %s: %s", path, why)
 
     def _set_torn_aside(self, path: Path, torn: Sequence[bytes]) -> None:
         """Set torn lines aside; where the disk is too full, the log has how each begins.

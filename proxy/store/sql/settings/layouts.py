@@ -29,7 +29,7 @@ from proxy.records.feature_mode import (
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
-from proxy.store.sql.ledger.control_arms import ArmMeasurement, Comparison, Savings
+from proxy.store.sql.ledger.control_arms import ArmMeasurement, Savings
 from proxy.store.sql.rows import read_records, record_of
 from proxy.store.sql.settings import layout_rows as rows
 from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
@@ -352,19 +352,18 @@ def suspend_harmful(
         begun = _measured_from(standings, place)
         if standings.of(place).is_off or begun > now:
             continue
-        for judged in (
-            _compare_since(savings, comparison, begun) if begun > measured.since else [comparison]
-        ):
+        since_decision = (
+            savings.compare(begun, team=place.team, feature=place.feature)
+            if begun > measured.since
+            else [comparison]
+        )
+        for judged in since_decision:
             why = judged.verdict.why
             if judged.verdict.finding is ComparisonFinding.WORSE and layouts.suspend(
                 place, why, now
             ):
                 suspended.append(Suspension(place, why))
     return suspended
-
-
-def _compare_since(savings: Savings, seen: Comparison, begun: float) -> list[Comparison]:
-    return list(savings.compare(begun, team=seen.team, feature=seen.feature))
 
 
 def _measured_from(standings: FeatureStates, place: LayoutScope) -> float:

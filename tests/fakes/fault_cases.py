@@ -1,19 +1,11 @@
-# ruff: noqa: T201 - a script prints its result
-"""Lists, for each fault of an upstream, what a caller gets and what the ledger holds.
+"""Plays each fault of an upstream: what a caller gets, and what the ledger holds."""
 
-Usage: python -m tests.bench.faults [--responses]
-"""
-
-import argparse
 import asyncio
-import os
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,7 +15,7 @@ from proxy.providers.sse import parse_events
 from proxy.records.receipt import Receipt
 from proxy.tools.simulator.fault_directives import NAMES
 from proxy.tools.simulator.upstream import SimulatedExchange
-from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
+from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.plain_http import PLAIN
 
 WIRES = {"openai": "gpt-lab", "anthropic": "claude-lab"}
@@ -115,7 +107,7 @@ class CaseResult:
 
 
 def cases(endpoint: str = "chat/completions") -> list[FaultCase]:
-    """All of them, in the order of the table."""
+    """All of them."""
     every = [FaultCase(c, w, s, endpoint) for c, w, s in product(CUES, WIRES, (False, True))]
     streams = {"leaves before words": True, "leaves mid-stream": True}
     return every + [
@@ -317,45 +309,3 @@ def _receipts(gateway: GatewayFixture, marks: set[str]) -> dict[str, list[Receip
             break
         time.sleep(0.05)
     return by_mark
-
-
-def main() -> None:
-    """Print the table as markdown."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--responses", action="store_true", help="/v1/responses instead of chat")
-    options = parser.parse_args()
-    endpoint = "responses" if options.responses else "chat/completions"
-    os.environ["SIMULATOR_KEY"] = "simulator-key"  # noqa: TID251 - read by the gateway; any key will do
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        running_gateway(Path(folder), **PATIENCE) as gateway,
-    ):
-        met = meet(gateway, cases(endpoint))
-    print("| cue | upstream | form | caller got | outcome | error | usage | attempts |")
-    print("|---|---|---|---|---|---|---|---|")
-    for cells in rows(met):
-        print("| " + " | ".join(cells) + " |")
-
-
-def rows(met: Iterable[CaseResult]) -> Iterator[tuple[str, ...]]:
-    """The cells of the table; cases of one cue that came to the same share a row."""
-    same: dict[tuple[str, ...], list[FaultCase]] = {}
-    for one in met:
-        finals = [receipt for receipt in one.receipts if receipt.final]
-        outcome = ("?", "", f"{len(finals)} FINAL")
-        if len(finals) == 1:
-            outcome = (str(one.final.outcome), one.final.error, one.account)
-        came = (one.case.cue, one.got, *outcome, str(len(one.receipts)))
-        same.setdefault(came, []).append(one.case)
-    for cells, alike in same.items():
-        forms: dict[str, str] = {}
-        for case in alike:
-            form = "stream" if case.streamed else "JSON"
-            forms[case.wire] = ", ".join(filter(None, (forms.get(case.wire), form)))
-        for form in dict.fromkeys(forms.values()):
-            wires = ", ".join(wire for wire in forms if forms[wire] == form)
-            yield cells[0], wires, form, *cells[1:]
-
-
-if __name__ == "__main__":
-    main()
