@@ -392,3 +392,45 @@ def test_a_feature_is_judged_afresh_after_six_hours_without_a_call(
     watch.record_call(later, CostComparison(planned=100.0, direct=100.0), 0)
 
     assert (watch.current_harm(later) is not None) is is_harm
+
+
+def test_a_call_that_waits_to_be_judged_is_judged_once_128_others_wait():
+    watch = HarmWatch(stake=0.0)
+    write = CostComparison(planned=101.0, direct=100.0, surcharge=2.0, lives=3_600.0)
+    for index in range(128):
+        watch.record_call(NOW + index, write, 0)
+    assert watch.current_harm(NOW + 128) is None
+    watch.record_call(NOW + 128, write, 0)
+
+    assert watch.current_harm(NOW + 128) == Harm(calls=1, more=0.01)
+
+
+def standard_errors(treated: ArmTotals, control: ArmTotals) -> float:
+    """Standard errors by which a token of the treated arm costs more; tokens do not vary."""
+    relative_variances = [
+        (arm.cost_cost / arm.conversations / (arm.cost / arm.conversations) ** 2 - 1.0)
+        / (arm.conversations - 1)
+        for arm in (treated, control)
+    ]
+    ratio = (treated.cost / treated.tokens) / (control.cost / control.tokens)
+    return math.log(ratio) / math.sqrt(sum(relative_variances))
+
+
+@pytest.mark.parametrize(("conversations", "errors"), [(50, 4.3191), (200, 3.8142), (400, 3.7754)])
+def test_an_arm_is_worse_from_so_many_standard_errors_on_that_one_in_200_features_is_by_chance(
+    conversations: int, errors: float
+):
+    """The bound of the confidence sequence at 0.5 %, tightest where each arm has 400."""
+    spread = [10**9 + 10**8 * (number % 3 - 1) for number in range(conversations)]
+    control = sample_arm(ConversationSums(cost, 1_000, 0) for cost in spread)
+
+    def treated(more: int) -> ArmTotals:
+        return sample_arm(ConversationSums(cost + more, 1_000, 0) for cost in spread)
+
+    low, high = 0, 10**9
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_worse = compare_arms(treated(middle), control).finding is ComparisonFinding.WORSE
+        low, high = (low, middle) if is_worse else (middle, high)
+
+    assert standard_errors(treated(high), control) == pytest.approx(errors, rel=1e-4)

@@ -158,3 +158,45 @@ def test_the_alert_says_why_and_how_to_plan_it_again():
     assert alert.title == "Planning made feature chat of team team_1 on gpt dearer and is suspended"
     assert "42.0% more" in alert.facts[0][1]
     assert "thriftgate layout resume team_1 chat --family gpt" in alert.fix
+
+
+def test_an_alert_of_the_guard_ends_after_a_week():
+    assert suspension_alert(PLACE, HARM.why, NOW).expires == NOW + 7 * 86_400
+
+
+class NoTasks:
+    """Tasks that never run: the database has not answered yet."""
+
+    def start(self, work: object) -> None:
+        """Drop the work."""
+
+
+def test_places_and_layouts_stopped_here_are_forgotten_beyond_1024(store):
+    guard = PlanningGuard(store, NoTasks(), now=ManualClock(NOW))  # type: ignore[arg-type]
+    places = [LayoutScope("team_1", f"feature {number}", "gpt") for number in range(1_025)]
+    for place in places[:-1]:
+        guard.suspend(place, HARM)
+        guard.stop(place, Harm(calls=20, more=0.42, layout=1))
+    assert guard.is_suspended(places[0])
+    assert guard.layout_in_force(places[0], 1) == 0
+
+    guard.suspend(places[-1], HARM)
+    guard.stop(places[-1], Harm(calls=20, more=0.42, layout=1))
+
+    assert not guard.is_suspended(places[0])
+    assert guard.layout_in_force(places[0], 1) == 1
+    assert guard.is_suspended(places[-1])
+
+
+def test_harm_noted_of_more_than_1024_places_is_forgotten_from_the_oldest_on(store):
+    guard = PlanningGuard(store, NoTasks(), now=ManualClock(NOW))  # type: ignore[arg-type]
+    places = [LayoutScope("team_1", f"feature {number}", "gpt") for number in range(1_025)]
+    for place in places:
+        guard.note_harm(place, HARM)
+    guard.stop_noted_harm()
+
+    assert [guard.is_suspended(place) for place in (places[0], places[1], places[-1])] == [
+        False,
+        True,
+        True,
+    ]
