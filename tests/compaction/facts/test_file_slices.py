@@ -5,14 +5,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.facts.file_slices import (
-    CUT_LINES,
-    MAX_EXCERPT_CHARS,
-    MAX_WHOLE_CHARS,
-    FileSlice,
-    file_slices,
-)
+from compaction.facts.file_slices import CUT_LINES, FileSlice, file_slices
 from tests.compaction.facts.regions import call_and_result, read_contents
+
+MAX_EXCERPT_CHARS = 10_000
+MAX_WHOLE_CHARS = 20_000
 
 EDITED = "The file a.py has been updated."
 

@@ -1,5 +1,4 @@
 from compaction.facts.statements import (
-    MAX_USER_CHARS,
     goal_facts,
     rule_facts,
     shorten_user_text,
@@ -7,6 +6,8 @@ from compaction.facts.statements import (
     warning_facts,
 )
 from tests.compaction.facts.regions import assistant, call_and_result, read_contents, texts, user
+
+MAX_USER_CHARS = 8_000
 
 
 def test_the_first_request_is_the_goal():

@@ -2,14 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.message_tokens import (
-    FILE_TOKENS,
-    IMAGE_TOKENS,
-    LOW_DETAIL_IMAGE_TOKENS,
-    MESSAGE_TOKENS,
-    message_tokens,
-)
+from compaction.reading.message_tokens import message_tokens
 from proxy.tokens.weight import part_tokens as proxys
+
+FILE_TOKENS = 1_500
+IMAGE_TOKENS = 765
+LOW_DETAIL_IMAGE_TOKENS = 85
+MESSAGE_TOKENS = 3
 
 PIXEL = "data:image/png;base64,AAAA"
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

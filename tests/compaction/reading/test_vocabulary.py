@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.reading.vocabulary import (
-    _SLICE_CHARS,
     Tokenizer,
     Vocabulary,
     _extension,
@@ -18,6 +17,8 @@ from compaction.reading.vocabulary import (
     vocabulary,
 )
 from tests.examples import examples
+
+_SLICE_CHARS = 16_384
 
 _FILES = Path(__file__).resolve().parents[3] / "../shared/data/tokenizer"
 

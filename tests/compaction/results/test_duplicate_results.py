@@ -1,7 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.duplicate_results import MIN_REPEATED_CHARS, pointer_to_earlier, text_digest
+from compaction.results.duplicate_results import pointer_to_earlier, text_digest
+
+MIN_REPEATED_CHARS = 200
 
 
 @given(st.text(), st.text())

@@ -4,13 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.result_lines import (
-    MAX_PROSE_CHARS,
-    MAX_TEXT_CHARS,
-    one_line,
-    pruned_result_line,
-    result_line,
-)
+from compaction.results.result_lines import one_line, pruned_result_line, result_line
+
+MAX_PROSE_CHARS = 600
+MAX_TEXT_CHARS = 1_200
 
 ORDERS: list[dict[str, object]] = [
     {"order_id": f"#W{number}", "status": "shipped", "note": None, "gift": False, "tags": []}

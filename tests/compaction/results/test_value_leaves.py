@@ -7,13 +7,9 @@ from hypothesis import strategies as st
 
 from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import MAX_DEPTH
-from compaction.results.value_leaves import (
-    MAX_VALUE_CHARS,
-    find_ids,
-    is_identifier,
-    leaf_strings,
-    value_leaves,
-)
+from compaction.results.value_leaves import find_ids, is_identifier, leaf_strings, value_leaves
+
+MAX_VALUE_CHARS = 160
 
 IDS = [
     "QW4R7T",

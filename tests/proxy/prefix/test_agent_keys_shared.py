@@ -2,7 +2,10 @@
 
 from itertools import count
 
-from proxy.prefix.agent_keys import MAX_CALLS_PER_MINUTE, MAX_SHORT_CALLS, KeyCosts, SharedCacheKeys
+from proxy.prefix.agent_keys import KeyCosts, SharedCacheKeys
+
+MAX_CALLS_PER_MINUTE = 15
+MAX_SHORT_CALLS = 3
 
 #: A token that is written instead of read, in uncached ones.
 PRICE = 1.15

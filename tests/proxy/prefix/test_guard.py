@@ -10,10 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.guard import (
-    JUDGED_CALLS,
-    MIN_CALLS,
-    MIN_CONVERSATIONS,
-    MIN_SHOWN_CONVERSATIONS,
     ArmComparison,
     ArmTotals,
     ComparisonFinding,
@@ -23,6 +19,11 @@ from proxy.prefix.guard import (
     compare_arms,
 )
 from tests.fakes.arm_samples import ConversationSums, sample_arm
+
+JUDGED_CALLS = 50
+MIN_CALLS = 20
+MIN_CONVERSATIONS = 50
+MIN_SHOWN_CONVERSATIONS = 3
 
 INPUT, READ, OUTPUT = 3_000, 300, 15_000
 CONVERSATIONS = st.lists(

@@ -5,11 +5,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from slo.budgets.attempt_budgets import (
-    HEDGE_WINDOW_S,
-    MIN_RETRIES,
-    RECENT_TTFT_WINDOW_S,
-    RETRY_PERCENT,
-    RETRY_WINDOW_S,
     HedgeBudget,
     RecentTtft,
     RetryBudget,
@@ -17,6 +12,12 @@ from slo.budgets.attempt_budgets import (
     may_begin_sooner,
 )
 from tests.examples import examples
+
+HEDGE_WINDOW_S = 300.0
+MIN_RETRIES = 3
+RECENT_TTFT_WINDOW_S = 60.0
+RETRY_PERCENT = 20
+RETRY_WINDOW_S = 10.0
 
 NOW = 10_000.0
 CENT = 10_000_000

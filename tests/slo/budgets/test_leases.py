@@ -6,15 +6,12 @@
 import pytest
 
 from slo.budgets.counter import CounterClaim, CounterLevel
-from slo.budgets.leases import (
-    IDLE_S,
-    MAX_LEASE_DIVISOR,
-    MIN_LEASED_CALLS,
-    REPORT_DEADLINE_S,
-    Lease,
-    LeaseRenewal,
-    LeaseReport,
-)
+from slo.budgets.leases import Lease, LeaseRenewal, LeaseReport
+
+IDLE_S = 5.0
+MAX_LEASE_DIVISOR = 16
+MIN_LEASED_CALLS = 8
+REPORT_DEADLINE_S = 9.0
 
 NOW = 1000.0
 SECOND = 1_790_000_000
@@ -186,3 +183,21 @@ def test_a_last_report_keeps_what_calls_hold_and_nothing_else(lease):
     report = lease.report("team", 5, NOW, is_last=True)
 
     assert (report.want, report.keep, report.floor) == (0, 10, 10)
+
+
+def test_a_lease_wants_twice_the_peak_of_its_holds_and_forgets_a_fifth_of_it_a_report(lease):
+    for _ in range(9):
+        lease.add_hold(10)
+    wants = [renew(lease).want]
+    for _ in range(9):
+        lease.settle(10, 0, NOW, SECOND)
+    wants += [renew(lease).want for _ in range(2)]
+
+    assert wants == [2 * 90, 2 * 72, 2 * 57]
+
+
+def test_a_lease_wants_twelve_times_what_was_spent_since_the_last_report(lease):
+    lease.add_hold(10)
+    lease.settle(10, 50, NOW, SECOND)
+
+    assert [renew(lease).want - 12 * spent for spent in (50, 40, 32)] == [2 * 8, 2 * 6, 2 * 4]

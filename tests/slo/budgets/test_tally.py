@@ -2,7 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.budgets.tally import MAX_SLOTS_AHEAD, SLOT_S, GoodBadCounts, Tally, slot_of
+from slo.budgets.tally import GoodBadCounts, Tally, slot_of
+
+MAX_SLOTS_AHEAD = 6
+SLOT_S = 10.0
 
 NOW = 1_000_000.0
 ADDED = st.lists(

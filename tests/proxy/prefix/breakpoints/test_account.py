@@ -1,6 +1,8 @@
 """The places that are marked."""
 
-from proxy.prefix.breakpoints.account import MAX_PLACES, MarkAccount, PlaceValues, PromptPlace
+from proxy.prefix.breakpoints.account import MarkAccount, PlaceValues, PromptPlace
+
+MAX_PLACES = 4
 
 #: Surcharges of the places: tools, stable slot, semi-stable slot, conversation.
 FEES = (10.0, 10.0, 0.0, 5.0)

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.declared_slots import MAX_NAMES, MAX_PIECES, declared_slots, named_slots
+from proxy.prefix.layouts.declared_slots import declared_slots, named_slots
 from proxy.prefix.layouts.order import place_pieces
 from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.planned_body_check import assert_nothing_lost
+
+MAX_NAMES = 64
+MAX_PIECES = 1000
 
 WELL = "Be kind.\n<tg:variable>It is noon.</tg:variable>\n<tg:stable>Be brief.</tg:stable>\n"
 TALK = (

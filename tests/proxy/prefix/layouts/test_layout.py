@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.layout import (
-    MAX_MOVES,
-    MAX_TEXTS,
     Anchor,
     Hole,
     Layout,
@@ -24,6 +22,9 @@ from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.prefix.arrangement_fixtures import apply_layout
 from tests.proxy.prefix.sent_calls import fingerprint
+
+MAX_MOVES = 64
+MAX_TEXTS = 64
 
 SYSTEM = "You answer mail.\nTime: {}\nUser: {}\n\nBe kind to all.\nNever lie.\n"
 

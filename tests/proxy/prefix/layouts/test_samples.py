@@ -10,15 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.samples import (
-    MAX_CONVERSATIONS,
-    MAX_DISTINCT_UNITS,
-    MAX_SPLIT_LINE_CHARS,
-    MAX_TEXT_UNITS,
-    MAX_UNITS,
-    MAX_VARIANT_UNITS,
-    MAX_VARIANTS,
-    MAX_WHOLE_LINE_CHARS,
-    MIN_CONVERSATIONS,
     Samples,
     SeenUnit,
     conversation_counts,
@@ -26,6 +17,16 @@ from proxy.prefix.layouts.samples import (
     split_units,
 )
 from tests.examples import examples
+
+MAX_CONVERSATIONS = 32
+MAX_DISTINCT_UNITS = 16384
+MAX_SPLIT_LINE_CHARS = 65536
+MAX_TEXT_UNITS = 4096
+MAX_UNITS = 65536
+MAX_VARIANT_UNITS = 2048
+MAX_VARIANTS = 3
+MAX_WHOLE_LINE_CHARS = 200
+MIN_CONVERSATIONS = 5
 
 MEGABYTES = 5_000_000
 HOUR = 3600.0

@@ -6,12 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.samples import Samples
-from proxy.prefix.layouts.skeleton import (
-    MAX_COLUMNS,
-    MIN_CONVERSATIONS,
-    find_gaps,
-    group_by_template,
-)
+from proxy.prefix.layouts.skeleton import find_gaps, group_by_template
+
+MAX_COLUMNS = 16
+MIN_CONVERSATIONS = 5
 
 RULES = ["You answer mail.", "Be kind to all.", "Never lie.", "Sign with our name."]
 

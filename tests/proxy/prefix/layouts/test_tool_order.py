@@ -11,16 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.tool_order import (
-    MAX_TOOLS,
-    OrderedTools,
-    ToolRecord,
-    Toolsets,
-    order_tools,
-)
+from proxy.prefix.layouts.tool_order import OrderedTools, ToolRecord, Toolsets, order_tools
 from tests.examples import examples
 from tests.fakes.handbook import dice
 from tests.proxy.prefix.sent_calls import fingerprint
+
+MAX_TOOLS = 1024
 
 MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}

@@ -11,8 +11,6 @@ from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.regime import Regime
 from proxy.caches.regimes import build_cache
 from proxy.prefix.prediction.leading_texts import (
-    MAX_LINES,
-    MAX_TEXT_BYTES,
     LeadingTexts,
     leading_lines,
     leading_text,
@@ -32,6 +30,9 @@ from tests.examples import examples
 from tests.fakes.handbook import handbook
 from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.sent_calls import DEEPSEEK, VLLM, body, sent_chat
+
+MAX_LINES = 512
+MAX_TEXT_BYTES = 2**18
 
 RULES = handbook(20, "leading texts")
 OTHER_RULES = handbook(20, "other leading texts")

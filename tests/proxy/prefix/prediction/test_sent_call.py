@@ -3,7 +3,6 @@ from collections.abc import Sequence
 import pytest
 
 from proxy.prefix.prediction.sent_call import (
-    MAX_LEFT_OUT,
     MORE_LEFT_OUT,
     PromptEnding,
     SentCall,
@@ -19,6 +18,8 @@ from tests.proxy.prefix.sent_calls import (
     sent_chat,
     users,
 )
+
+MAX_LEFT_OUT = 12
 
 TOOLS = [block("search", 400, role="tools", at=at) for at in range(2)]
 RULES = block("rules", 9_000, role="system", leads=True)

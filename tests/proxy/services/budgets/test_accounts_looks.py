@@ -2,13 +2,10 @@
 
 import pytest
 
-from proxy.services.budgets.accounts import (
-    SETTLED_AFTER_S,
-    LedgerLooks,
-    LedgerReading,
-    amounts_of,
-)
+from proxy.services.budgets.accounts import LedgerLooks, LedgerReading, amounts_of
 from tests.fakes.admission_harness import NOW, budget
+
+SETTLED_AFTER_S = 12.0
 
 
 @pytest.fixture
@@ -43,3 +40,11 @@ def test_amounts_are_those_of_all_budgets():
     others = LedgerReading(budget(name="b"), {"d": 2}, is_whole=False)
 
     assert amounts_of([ledger_reading(1), others]) == {"c": 1, "d": 2}
+
+
+def test_the_last_32_looks_are_remembered(looks):
+    for number in range(33):
+        note(looks, number, number / 10)
+
+    assert note(looks, 99, SETTLED_AFTER_S) == {}
+    assert note(looks, 99, SETTLED_AFTER_S + 0.2) == {"c": 2}

@@ -1,6 +1,7 @@
 """Ended calls are settled or released in the background, also by counters that stall for long."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
@@ -129,3 +130,25 @@ async def test_a_settlement_after_draining_is_tried_once_and_keeps_no_task():
     scene.settlement.release("a", ["team"])
     await asyncio.sleep(OUTAGE_S)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+class CountingBudgetStore(LosableBudgetStore):
+    """Counters that count how often they are asked to settle."""
+
+    settlements = 0
+
+    async def settle(
+        self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
+    ) -> bool:
+        self.settlements += 1
+        return await super().settle(name, amounts, now, ended)
+
+
+async def test_a_release_is_tried_every_half_second_while_counters_are_lost():
+    store = CountingBudgetStore()
+    store.is_lost = True
+    settlement = BackgroundSettlement(lambda: store, LoopTasks(), ticks)
+    settlement.release("a", ["team"])
+    await asyncio.sleep(20.2)
+
+    assert store.settlements == 41

@@ -123,3 +123,15 @@ def test_a_remembered_match_is_what_would_be_found_anew(
         assert sorted(matched, key=lambda one: one.counter) == sorted(
             fresh, key=lambda one: one.counter
         )
+
+
+def test_matches_of_4096_callers_are_remembered_and_then_found_anew():
+    matcher = BudgetMatcher([TEAM], SEAL)
+    first = matcher.match(call(BODY, feature="0"))
+    for number in range(1, 4_096):
+        matcher.match(call(BODY, feature=str(number)))
+    assert matcher.match(call(BODY, feature="0")) is first
+
+    matcher.match(call(BODY, feature="one more"))
+
+    assert matcher.match(call(BODY, feature="0")) is not first

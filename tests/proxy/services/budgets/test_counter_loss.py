@@ -5,13 +5,16 @@ import asyncio
 import pytest
 
 from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
-from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
+from proxy.services.budgets.counter_loss import CounterStalls, LocalQuota
 from proxy.store.errors import StoreError
 from slo.budgets.counter import CounterLevel
 from slo.budgets.reservation_sizing import UsageBounds
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import ticks
+
+STALL_WAIT_S = 3.0
+TTL_S = 60.0
 
 pytestmark = pytest.mark.instant_time
 
@@ -49,7 +52,7 @@ async def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them
     assert all(await asyncio.gather(*waiting))
     assert 1.5 <= ticks() - began < 1.8
     assert not stalls.is_stalled
-    assert silent.asked <= 17
+    assert silent.asked in {15, 16}, "ten times a second"
 
 
 async def test_no_call_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():

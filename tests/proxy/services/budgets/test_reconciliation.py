@@ -330,3 +330,32 @@ async def test_without_ledger_or_counters_it_says_so_and_goes_on(make_harness, c
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "Budgets were not compared with the ledger"
     ] * 2
+
+
+@pytest.mark.instant_time
+async def test_counters_are_compared_once_a_minute_and_their_mark_is_renewed_every_five_seconds(
+    make_harness,
+):
+    harness = make_harness()
+    harness.follow_loop_time()
+    await harness.reconciler.begin()
+    comparisons, renewals = 0, 0
+    ask, change_condition = harness.store.ask, harness.counters.change_condition
+
+    async def count_ask(*args: Any) -> Any:
+        nonlocal comparisons
+        comparisons += 1
+        return await ask(*args)
+
+    async def count_change(*args: Any) -> Any:
+        nonlocal renewals
+        renewals += 1
+        return await change_condition(*args)
+
+    harness.store.ask, harness.counters.change_condition = count_ask, count_change
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(SETTLED_AFTER_S + 10 * 60 + 1)
+    running.cancel()
+
+    assert comparisons == 11
+    assert renewals == 122

@@ -7,14 +7,11 @@ from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.records.call import UncompactedConversation
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.services.compaction.chat_body import ConversationIdentity
-from proxy.services.compaction.conversations import (
-    COOL_DOWN_S,
-    REFUSALS_TO_COOL_FEATURE,
-    ConversationTracker,
-    CoolDowns,
-    SentConversation,
-)
+from proxy.services.compaction.conversations import ConversationTracker, CoolDowns, SentConversation
 from tests.proxy.services.compaction.compaction_fixtures import NOW, chat
+
+COOL_DOWN_S = 600.0
+REFUSALS_TO_COOL_FEATURE = 3
 
 TALK = ConversationIdentity(name=b"a", lead=1, messages=(b"{}",), turns=4)
 POLICY = CompactionPolicy()

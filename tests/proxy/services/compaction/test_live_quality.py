@@ -3,14 +3,12 @@ from typing import Any
 import pytest
 
 from compaction.quality_evidence import QualityEvidence
-from proxy.services.compaction.live_quality import (
-    _MAX_FEATURES,
-    SLOT_S,
-    WINDOW_S,
-    CompactionSums,
-    LiveQuality,
-)
+from proxy.services.compaction.live_quality import CompactionSums, LiveQuality
 from tests.fakes.receipts import START, a_receipt
+
+_MAX_FEATURES = 1_024
+SLOT_S = 600
+WINDOW_S = 86_400
 
 PLACE = ("t", "chat")
 

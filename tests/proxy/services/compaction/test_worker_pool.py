@@ -8,7 +8,10 @@ import pytest
 
 from compaction.memory import CompactionMemory
 from compaction.reading.message import CannotCompactError
-from proxy.services.compaction.worker_pool import _MAX_JOBS_PER_TEAM, _WORKERS, WorkerPool
+from proxy.services.compaction.worker_pool import WorkerPool
+
+_MAX_JOBS_PER_TEAM = 8
+_WORKERS = 2
 
 WITHIN = 0.1
 

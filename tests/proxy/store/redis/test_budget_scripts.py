@@ -7,7 +7,6 @@ import pytest
 from redis.crc import key_slot
 
 from proxy.store.ports import CountersCondition
-from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.redis.budget_store import RedisBudgetStore
 from slo.budgets.counter import CounterClaim, CounterLevel
 from slo.budgets.leases import Lease
@@ -19,6 +18,8 @@ from slo.budgets.reservations import (
 )
 from tests.fakes.reservation_process import CLAIM
 from tests.proxy.store.redis.redis_commands import commands_of
+
+MARKED = 30.0
 
 pytestmark = pytest.mark.anyio
 NOW: Final = 1000.0

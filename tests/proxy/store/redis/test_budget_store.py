@@ -11,7 +11,7 @@ import redis
 from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis import budget_scripts as scripts
-from proxy.store.redis.budget_store import DEADLINE_S, RedisBudgetStore
+from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.redis.requests import answer_within
 from slo.budgets.counter import CounterClaim, CounterLevel, ReservationRefused
@@ -27,6 +27,8 @@ from tests.fakes.reservation_process import (
     send_go,
 )
 from tests.fakes.slow_wire import SkippingLoop, SlowWire, run_with_skips
+
+DEADLINE_S = 0.1
 
 pytestmark = pytest.mark.anyio
 NOW: Final = 1000.0

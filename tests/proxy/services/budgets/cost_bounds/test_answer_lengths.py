@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import orjson
+import pytest
 
 from proxy.services.budgets.cost_bounds.answer_lengths import AnswerLengths, length_key
 from proxy.services.budgets.cost_bounds.clamps import clamp_note
@@ -63,3 +64,14 @@ def test_others_calls_to_a_model_are_the_guess_for_a_feature_that_is_new():
 
     assert (guess.likely, guess.is_guessed) == (10, True)
     assert not lengths.predict(KEY, LIMIT).is_guessed
+
+
+@pytest.mark.parametrize(("long", "usual"), [(8, 10), (12, 900)])
+def test_the_usual_length_is_that_which_nine_of_ten_answers_stay_within(long: int, usual: int):
+    lengths = AnswerLengths()
+    for length in [900] * long + [10] * (100 - long):
+        lengths.add(KEY, length)
+    learned = lengths.usual(KEY, LIMIT)
+
+    assert learned is not None
+    assert learned == pytest.approx(usual, rel=0.05)

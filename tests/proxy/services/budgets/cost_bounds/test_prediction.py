@@ -343,3 +343,13 @@ def test_without_a_catalog_no_other_model_is_known():
 
     assert predictor.cheapest_alternative(attempt(), 0, lambda need: need.worst) is None
     assert predictor.model("m") is None
+
+
+@pytest.mark.parametrize(("dearer", "is_found"), [(62, True), (63, False)])
+def test_64_models_of_a_provider_are_looked_at_for_a_cheaper_one(dearer: int, is_found: bool):  # noqa: FBT001
+    others = [cheap(f"m{number}", 2_000) for number in range(dearer)]
+    predictor = Predictor(FakeEstimator(), catalog_with(*others, cheap("last", 1_000)))
+    best = predictor.cheapest_alternative(attempt(), 10, lambda need: need.likely)
+
+    assert best is not None
+    assert (best.model == "last") is is_found

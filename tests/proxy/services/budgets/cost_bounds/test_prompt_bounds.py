@@ -1,4 +1,6 @@
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -46,3 +48,28 @@ def test_a_large_prompt_is_looked_through_beside_the_loop_and_never_fills_more_t
     assert bound(large, window=100_000) == 100_000
     assert bound(continued) is None
     assert bound(continued, window=400_000) == 400_000
+
+
+def test_a_body_of_up_to_16_kib_without_tools_has_the_small_template():
+    assert text_bound(b"1" * 16_384, route()) == 16_384 + 256
+    assert text_bound(b"1" * 16_385, route()) == 16_385 + 2_048
+
+
+class CountingExecutor(ThreadPoolExecutor):
+    """A thread for a loop's work, which counts what it is given."""
+
+    jobs = 0
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        self.jobs += 1
+        return super().submit(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("size", "jobs"), [(65_536, 0), (65_537, 1)])
+async def test_bodies_over_64_kib_are_looked_through_on_a_thread(size: int, jobs: int):
+    with CountingExecutor(max_workers=1) as executor:
+        asyncio.get_running_loop().set_default_executor(executor)
+        body = b'{"input":"' + b"1" * (size - 12) + b'"}'
+        await prompt_bound(body, body, "responses", route())
+
+        assert (len(body), executor.jobs) == (size, jobs)
