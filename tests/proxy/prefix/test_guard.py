@@ -249,13 +249,13 @@ def test_an_arm_is_worse_from_so_many_standard_errors_on_that_one_in_200_feature
     spread = [10**9 + 10**8 * (number % 3 - 1) for number in range(conversations)]
     control = sample_arm(ConversationSums(cost, 1_000, 0) for cost in spread)
 
-    def treated(more: int) -> ArmTotals:
+    def dearer_arm(more: int) -> ArmTotals:
         return sample_arm(ConversationSums(cost + more, 1_000, 0) for cost in spread)
 
     low, high = 0, 10**9
     while high - low > 1:
         middle = (low + high) // 2
-        is_worse = compare_arms(treated(middle), control).finding is ComparisonFinding.WORSE
+        is_worse = compare_arms(dearer_arm(middle), control).finding is ComparisonFinding.WORSE
         low, high = (low, middle) if is_worse else (middle, high)
 
-    assert standard_errors(treated(high), control) == pytest.approx(errors, rel=1e-4)
+    assert standard_errors(dearer_arm(high), control) == pytest.approx(errors, rel=1e-4)

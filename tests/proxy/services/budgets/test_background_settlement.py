@@ -132,7 +132,7 @@ async def test_a_settlement_after_draining_is_tried_once_and_keeps_no_task():
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-class CountingBudgetStore(LosableBudgetStore):
+class SettlementCountingStore(LosableBudgetStore):
     """Counters that count how often they are asked to settle."""
 
     settlements = 0
@@ -145,7 +145,7 @@ class CountingBudgetStore(LosableBudgetStore):
 
 
 async def test_a_release_is_tried_every_half_second_while_counters_are_lost():
-    store = CountingBudgetStore()
+    store = SettlementCountingStore()
     store.is_lost = True
     settlement = BackgroundSettlement(lambda: store, LoopTasks(), ticks)
     settlement.release("a", ["team"])
