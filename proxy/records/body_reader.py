@@ -178,19 +178,30 @@ def _new_messages(body: bytes, latest: _LatestBody) -> tuple[bytes, ...]:
 
 def _split_body(body: bytes, fields: RequestFields) -> _LatestBody | None:
     """The body in its parts; None where its messages are few, or not surely those found first."""
-    held = bytes(fields.messages)
-    start = body.find(_KEY)
-    if len(held) < _MIN_MESSAGES_BYTES or start < 0 or held[:1] != b"[":
+    held, start = memoryview(fields.messages), body.find(_KEY)
+    if len(held) < _MIN_MESSAGES_BYTES or start < 0 or bytes(held[:1]) != b"[":
         return None
     white = _gap(body, start + len(_KEY))
     start = white.end() if white else start
-    messages = tuple(map(bytes, _elements(held)))
-    comma = b", " if held.startswith(b", ", 1 + len(messages[0])) else b","
-    end = start + len(held)
-    if not body.startswith(held, start) or held != b"[%b]" % comma.join(messages):
+    messages = tuple(map(bytes, _elements(fields.messages)))
+    first = start + 1 + len(messages[0]) if messages else start
+    comma = b", " if body.startswith(b", ", first) else b","
+    end = _list_end(body, start, messages, comma)
+    if end < 0:
         return None
     around = body[:start] + READ_ALREADY + body[end:]
     rest = parse_request_fields(around)
     if bytes(rest.messages) != READ_ALREADY:
         return None
     return _LatestBody(body[: start + 1], messages, body[end - 1 :], comma, 0, around, rest)
+
+
+def _list_end(body: bytes, start: int, messages: Sequence[bytes], comma: bytes) -> int:
+    """The end of the list of these messages that begins there; -1 where another text stands."""
+    end, separator = start, b"["
+    for message in messages:
+        begin = end + len(separator)
+        if not body.startswith(separator, end) or not body.startswith(message, begin):
+            return -1
+        end, separator = begin + len(message), comma
+    return end + 1 if messages and body.startswith(b"]", end) else -1

@@ -119,6 +119,10 @@ def test_a_body_of_another_team_is_never_known():
         b'{"messages" : [%b]}',
         b'{"messages":[%b  , 1]}',
         b'{"messages":{"a":[%b]}}',
+        b'{"messages":[ %b]}',
+        b'{"messages":[%b , 1]}',
+        b'{"messages":[%b, 1,2]}',
+        b'{"messages":[1,%b ]}',
         b'{"input":[%b]}',
     ],
 )
@@ -128,6 +132,13 @@ def test_messages_that_are_not_surely_those_of_the_body_are_not_set_apart(raw):
 
     assert split is None
     assert bytes(fields.messages) == bytes(parse_request_fields(raw).messages)
+
+
+def test_an_empty_list_of_messages_in_many_bytes_is_read():
+    fields, split = BodyReader().read("team", b'{"messages":[%b]}' % (b" " * 5_000))
+
+    assert split is None
+    assert orjson.loads(bytes(fields.messages)) == []
 
 
 def test_bodies_are_remembered_within_so_many_bytes():
