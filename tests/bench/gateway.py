@@ -1,7 +1,9 @@
 """Cost of the gateway in latency, throughput, streams and memory; beside the upstream and nginx.
 
 The gateway (or nginx) has one core to itself; the canned upstream and the load share the other.
-Every figure of a row was measured in the same run. Usage: python -m tests.bench.gateway [--quick]
+Every figure of a row was measured in the same run. With ``--beside`` the gateway of an older commit
+is measured, too, by turns with today's, each with its default settings: medians of three rounds.
+Usage: python -m tests.bench.gateway [--quick] [--beside COMMIT]
 """
 
 import argparse
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median, quantiles
@@ -23,9 +25,12 @@ from typing import IO
 import psutil
 import uvloop
 
+from tests.bench.planning_instructions import extract_commit
 from tests.bench.wire import EVENTS, load, upstream
 from tests.fakes.free_port import free_port
 
+_ROOT = Path(__file__).parents[2]
+_ROUNDS = 3
 PROMPTS = {"200 B": 200, "32 KB": 32 * 1024, "128 KB": 128 * 1024}
 CATALOG = """
 [upstreams.bench]
@@ -202,8 +207,8 @@ def command() -> str:
     return str(Path(sys.executable).with_name("thriftgate"))
 
 
-def targets(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
-    """Every target's figures, one after the other."""
+def targets(folder: Path, seconds: float, beside: str = "") -> dict[str, dict[str, float]]:
+    """Every target's figures, one after the other; ``beside`` is a commit, or ""."""
     figures: dict[str, dict[str, float]] = {}
     with ExitStack() as stack:
         behind = free_port()
@@ -218,33 +223,55 @@ def targets(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
                 figures["nginx"] = measure(port, "none", seconds, pid) | {"memory MB": memory(pid)}
         catalog = folder / "catalog.toml"
         catalog.write_text(CATALOG.format(port=behind))
-        port = free_port()
-        environment = {
-            "THRIFTGATE_FOLDER": str(folder / "gateway"),
-            "THRIFTGATE_CATALOG": str(catalog),
-            "THRIFTGATE_PORT": str(port),
-        }
-        key = gateway_key(environment)
-        with process([command(), "serve"], 0, port, **environment) as pid:
-            figures["thriftgate"] = measure(port, key, seconds, pid) | {"memory MB": memory(pid)}
-    return figures
+        trees = {"thriftgate": _ROOT}
+        if beside:
+            older = stack.enter_context(tempfile.TemporaryDirectory())
+            trees = {beside: extract_commit(beside, older), **trees}
+        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in trees}
+        for number in range(_ROUNDS if beside else 1):
+            for name, tree in trees.items():
+                own = folder / f"{name}.{number}"
+                rounds[name].append(measure_gateway(own, catalog, seconds, tree))
+    return figures | {name: _medians(measured) for name, measured in rounds.items()}
 
 
-def format_table(figures: dict[str, dict[str, float]]) -> str:
-    """The figures as a table, with what was added over direct."""
+def measure_gateway(folder: Path, catalog: Path, seconds: float, tree: Path) -> dict[str, float]:
+    """All figures of a gateway whose code is in this tree."""
+    port = free_port()
+    environment = {
+        "PYTHONPATH": str(tree),
+        "THRIFTGATE_FOLDER": str(folder),
+        "THRIFTGATE_CATALOG": str(catalog),
+        "THRIFTGATE_PORT": str(port),
+    }
+    key = gateway_key(environment)
+    with process([command(), "serve"], 0, port, **environment) as pid:
+        return measure(port, key, seconds, pid) | {"memory MB": memory(pid)}
+
+
+def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: median(figures[name] for figures in rounds) for name in rounds[0]}
+
+
+def format_table(figures: dict[str, dict[str, float]], beside: str = "") -> str:
+    """The figures as a table, with what was added over direct, or the ratio to an older commit."""
     names = list(figures["thriftgate"])
     width = max(map(len, names))
-    lines = [" " * width + "".join(f"{target:>14}" for target in figures) + f"{'added':>14}"]
+    last = f"÷ {beside}" if beside else "added"
+    lines = [" " * width + "".join(f"{target:>14}" for target in figures) + f"{last:>14}"]
     for name in names:
         row = "".join(f"{figures[target].get(name, float('nan')):>14,.2f}" for target in figures)
-        added = figures["thriftgate"][name] - figures["direct"].get(name, float("nan"))
-        lines.append(f"{name:<{width}}{row}" + (f"{added:>14,.2f}" if " p" in name else ""))
+        own = figures["thriftgate"][name]
+        added = own - figures["direct"].get(name, float("nan"))
+        shown = own / figures[beside][name] if beside else added
+        lines.append(f"{name:<{width}}{row}" + f"{shown:>14,.2f}" * (bool(beside) or " p" in name))
     return "\n".join(lines)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true", help="one second a figure, not five")
+    options.add_argument("--beside", metavar="COMMIT", default="", help="measure it by turns")
     options.add_argument("--upstream", type=int, help="be the canned upstream on this port")
     chosen = options.parse_args()
     if chosen.upstream:
@@ -252,8 +279,8 @@ def main() -> None:
         return
     os.sched_setaffinity(0, {1})
     with tempfile.TemporaryDirectory() as folder:
-        figures = targets(Path(folder), 1.0 if chosen.quick else 5.0)
-    print(format_table(figures))  # noqa: T201 - a script's result
+        figures = targets(Path(folder), 1.0 if chosen.quick else 5.0, chosen.beside)
+    print(format_table(figures, chosen.beside))  # noqa: T201 - a script's result
     print(json.dumps(figures))  # noqa: T201 - the same for machines
 
 
