@@ -274,3 +274,15 @@ def test_mentioned_words_are_of_users_the_assistant_and_calls_not_of_results():
 
     assert {"Mei", "Sure", "Brown"} <= mentioned_words(part)
     assert "found" not in mentioned_words(part)
+
+
+def test_the_call_of_an_error_is_cut_to_80_characters():
+    command = "x" * 200
+    part = read_contents(
+        call_and_result("bash", TRACE, "a", command=command),
+        call_and_result("bash", "ok", "b", command=command),
+    )
+    (line,) = texts(error_facts(part))
+
+    value = line.partition("): ")[0].removeprefix("bash(command=")
+    assert value == f'"{"x" * 60} [……] {"x" * 20}"'

@@ -137,3 +137,12 @@ def test_facts_are_ordered_by_their_last_message():
     assert in_message_order(reversed(facts)) == tuple(
         sorted(facts, key=lambda fact: fact.messages[-1])
     )
+
+
+def test_lines_of_files_count_three_times_against_their_age():
+    contents = "\n".join(f"    total_{number} = pay(order, {number})" for number in range(30))
+    part = read_contents(call_and_result("read_file", contents, "a", path="pay.py"))
+    forms = list(slice_facts(part))
+    (candidate, *_) = command_candidates(part, forms, 1_000)
+
+    assert (candidate.fact.kind, candidate.factor) == (FactKind.SLICE, 3.0)

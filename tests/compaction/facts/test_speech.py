@@ -18,6 +18,8 @@ from tests.compaction.facts.regions import assistant, call_and_result, read_cont
         ("Take the first, three nights.", ReferenceStrength.CHOOSES),
         ("Yes", ReferenceStrength.AGREES),
         ("do it", ReferenceStrength.AGREES),
+        ("that would be just lovely", ReferenceStrength.AGREES),
+        ("that would be just lovely!", ReferenceStrength.NOT),
         ("可以", ReferenceStrength.AGREES),
         ("Yes, with card 7447", ReferenceStrength.NOT),
         ("I would like to fly from Rome to Paris in May", ReferenceStrength.NOT),

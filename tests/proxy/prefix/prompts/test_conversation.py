@@ -251,3 +251,9 @@ def test_candidate_values_are_bounded_and_hold_the_first_and_latest_places():
     assert len(candidates) <= 40
     assert {talk.whole, talk.values[1], talk.values[15], talk.values[999]} <= {*candidates}
     assert len({*candidates}) == len(candidates)
+
+
+def test_the_latest_four_answers_of_a_call_have_keys():
+    talk = numbered_chain(*["user", "assistant"] * 5, "user")
+
+    assert len([*talk.latest_answers()]) == 4

@@ -2,13 +2,21 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from proxy.errors import CallerError
 from slo.budgets.budget import HoldPolicy
-from slo.budgets.counter import CounterLevel
-from tests.fakes.admission_harness import BODY, ROUTE, WORST, AdmissionHarness, budget
+from slo.budgets.counter import CounterLevel, ReservationRefused
+from tests.fakes.admission_harness import (
+    BODY,
+    ROUTE,
+    WORST,
+    AdmissionHarness,
+    LosableBudgetStore,
+    budget,
+)
 from tests.fakes.admission_scenarios import (
     ANSWERED,
     COST,
@@ -85,3 +93,20 @@ async def test_calls_that_name_no_limit_hold_their_worst_case_until_something_is
     with refusing(429) as refused:
         await harness.admit(harness.attempt(9, body, unlimited))
     assert refused.value.retry_after
+
+
+class ContradictingStore(LosableBudgetStore):
+    """Counters that refuse every claim, and report a level by which it would fit."""
+
+    async def reserve(self, *args: Any, **kwargs: Any) -> ReservationRefused:
+        self.asked += 1
+        return ReservationRefused(0, CounterLevel(0, 0), None)
+
+
+async def test_a_reservation_is_tried_four_times_with_what_the_refusal_before_it_reported():
+    harness = AdmissionHarness(budget())
+    store = harness.admission.counters = ContradictingStore()
+    with refusing(429):
+        await harness.admit(harness.attempt(1))
+
+    assert store.asked == 4
