@@ -145,15 +145,6 @@ def messages_prompt(body: Body) -> WirePrompt:
     )
 
 
-def answer_tokens(answer: Body) -> Tokens:
-    """The tokens of a chat answer as the next prompt holds them."""
-    parts = [*_chat_parts(answer.get("content"))]
-    for call in answer.get("tool_calls") or ():
-        inner = call[call.get("type", "function")]
-        parts.append(("tool_use", text_tokens(f"{inner['name']} {inner['arguments']}"), ""))
-    return tuple(token for _, tokens, _ in parts for token in tokens)
-
-
 _Part = tuple[str, Tokens, str]
 
 

@@ -34,8 +34,6 @@ _SHAPES: Final = (
 _AGENTDOJO: Final = "A/sequrity-ai+agentdojo"
 _TAU: Final = "A/sierra-research+tau-bench/historical_trajectories/gpt-4o-airline.json"
 _LMCACHE: Final = "A/LMCache+lmcache-agent-trace"
-_SGD: Final = "C/google-research-datasets+dstc8-schema-guided-dialogue/dev"
-_SDK: Final = "A/OpenHands+software-agent-sdk"
 #: Sets that hold no prompts.
 WORDLESS: Final = ("Azure 2023 (arrivals and lengths only)",)
 

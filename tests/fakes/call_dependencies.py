@@ -185,10 +185,6 @@ def fake_dependencies(
     return dependencies, ledger
 
 
-def events(*datas: str) -> bytes:
-    return b"".join(f"data: {data}\n\n".encode() for data in datas)
-
-
 async def serve_call(
     incoming: Call, caller: Caller, table: Dependencies, timeline: Timeline
 ) -> None:

@@ -45,7 +45,6 @@ from tests.fakes.upstream import (
 #: When the loop's clock says 1000; calls arrive in seconds since 1970.
 EPOCH = 1_790_000_000.0 - 1000.0
 HURRIED = RetryPolicy(first_byte_s=20.0, stall_s=10.0, retries=1, max_pause_s=4.0)
-MODELS = ("m", "small")
 
 ANSWERS: Mapping[str, Callable[[float], ScriptedAnswer]] = {
     "answers": lambda wait: stream(After(wait, STREAM)),

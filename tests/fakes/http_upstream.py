@@ -1,7 +1,7 @@
 """Sends prepared requests to a server that answers with raw bytes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -37,10 +37,6 @@ async def connected_transport(
         open_transport(keys, connections=4, connect_timeout=5.0) as opened,
     ):
         yield server, opened
-
-
-def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(work())
 
 
 def error_of_reading(steps: Sequence[Step]) -> UpstreamError:

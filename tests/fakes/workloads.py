@@ -4,7 +4,7 @@ A session is one conversation's calls in order. A workload says how its sessions
 lays them out so that all of them together make so many calls a minute.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import ceil
@@ -184,9 +184,3 @@ def _steps(workload: Workload, rate: float) -> Iterator[tuple[float, Session, Se
         elif (following := next(waiting, None)) is not None:
             heappush(open_, (later, started, following, 0))
             started += 1
-
-
-def extends(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
-    """True if a call's messages begin with all of those of an earlier one."""
-    before = earlier["messages"]
-    return bool(later["messages"][: len(before)] == before)

@@ -1,17 +1,11 @@
 """The queue before an upstream."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
 from proxy.upstream.pool_limit import PoolLimit
 from proxy.upstream.port import was_never_sent
-
-
-def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(work())
 
 
 async def wait_in_order(places: PoolLimit, count: int) -> "list[asyncio.Task[None]]":

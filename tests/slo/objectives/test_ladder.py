@@ -11,7 +11,6 @@ from slo.objectives.ladder import (
     missing_capability,
 )
 
-NANOS = st.integers(0, 10**12)
 ALL = frozenset({TOOLS, SCHEMA, VISION})
 ROOMY = Capabilities(can=ALL, window=100_000, max_output=8_000, region="eu")
 EVERYTHING = CallRequirements(

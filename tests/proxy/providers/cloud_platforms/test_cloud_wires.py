@@ -15,7 +15,6 @@ from tests.fakes.call_dependencies import call
 
 UPSTREAM = Upstream(name="aws", kind="anthropic-bedrock", base_url="http://aws")
 MODEL = "us.anthropic.claude-opus-4-8-v1:0"
-ROUTE = Route(name="aws/claude", upstream=UPSTREAM, model=MODEL, max_output=64)
 WIRE = BedrockWire()
 TURNS = [{"role": "user", "content": "Hi"}]
 GOOGLE = Upstream(name="gcp", kind="anthropic-vertex", base_url="http://gcp", betas=frozenset("a"))
