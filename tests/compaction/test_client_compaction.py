@@ -100,7 +100,7 @@ def test_a_conversation_that_a_provider_compacted_is_native():
     )
 
 
-def test_words_about_it_are_no_such_item():
+def test_text_about_compaction_is_no_compaction_item():
     assert client_compaction_kind((), (*TALK, raw_message('Send {"type": "compaction"}.'))) == ""
 
 

@@ -172,7 +172,7 @@ def test_a_call_of_instructions_alone_leaves_nothing_behind_for_a_longer_one():
     assert compact(raws, WARM, memory=memory) == compact(raws, WARM, memory=CompactionMemory())
 
 
-def test_another_scope_or_policy_knows_nothing_of_it():
+def test_a_compacted_state_is_unknown_to_another_scope_or_policy():
     memory = CompactionMemory()
     raws = support(40)
     list(compact_calls(raws, WARM, memory))

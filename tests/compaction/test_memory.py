@@ -32,7 +32,7 @@ def test_the_least_recently_used_state_is_forgotten_first():
     assert memory.find(b"b") is None
 
 
-def test_bytes_are_bounded_too():
+def test_memory_is_bounded_by_its_bytes():
     memory = CompactionMemory(max_bytes=4_000)
     memory.keep(b"a", state(2_000))
     memory.keep(b"a", state(1_000))

@@ -123,7 +123,7 @@ def test_comparison_counts_values_of_what_is_sent_and_of_the_best_simple_way():
     )
 
 
-def test_comparison_counts_names_too():
+def test_the_comparison_of_simple_ways_counts_names():
     messages = chat("and where do we eat", "at the Lantern Yard with Maud Pickering", "fine")
     sent = chat("at the Lantern Yard")
 

@@ -52,5 +52,5 @@ def test_a_duration_is_written_as_it_was_parsed(long: float) -> None:
 
 
 @given(st.integers(0, 10**8))
-def test_whole_seconds_too_however_many(long: int) -> None:
+def test_any_number_of_whole_seconds_is_a_duration(long: int) -> None:
     assert parse_duration(format_duration(long)) == long

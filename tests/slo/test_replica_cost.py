@@ -73,7 +73,7 @@ def test_a_call_that_pays_nothing_leaves_idle_time_where_it_was_alone() -> None:
     assert replica.totals(4.0).idle_ns == 4 * NS_PER_S
 
 
-def test_another_price_holds_for_what_is_settled_from_then_on() -> None:
+def test_a_changed_replica_price_holds_for_later_settlements() -> None:
     replica = SharedReplica(EVEN, 0.0)
     replica.change_price(ReplicaPrice(gpus=2, gpu_hour_nanos=HOUR), 1.0)
     share = replica.settle(replica.begin(1.0), 2.0)

@@ -105,7 +105,7 @@ def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(gateway, browser
     assert "not available" not in html
 
 
-def test_who_signs_out_sees_nothing_more(gateway, browser):
+def test_a_session_that_signed_out_sees_no_page(gateway, browser):
     left = browser.post("/admin/sign-out")
 
     assert left.url.path == "/admin/sign-in"

@@ -61,7 +61,7 @@ def test_a_clients_own_deployment_goes_before_the_model_of_the_call(
     ],
     ids=["embeddings", "completions", "responses", "model", "models", "files"],
 )
-def test_other_paths_of_the_client_work_too(
+def test_the_azure_client_reaches_other_paths(
     gateway: GatewayFixture, question: Callable[[Any], Any]
 ) -> None:
     with azure(gateway) as client:

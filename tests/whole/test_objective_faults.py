@@ -48,7 +48,7 @@ def test_with_a_ladder_every_caller_is_answered(name):
 @pytest.mark.parametrize(
     "name", ["hang before headers", "slow first byte", "keep-alives only"], scope="module"
 )
-def test_with_a_ladder_nobody_waits_for_long(name):
+def test_no_caller_waits_for_long_where_an_objective_has_a_ladder(name):
     meanwhile = met(name).meanwhile
     late = [
         heard_call for heard_call in meanwhile if heard_call.first is None or heard_call.first > 1.0
@@ -60,7 +60,7 @@ def test_with_a_ladder_nobody_waits_for_long(name):
 
 
 @pytest.mark.parametrize("name", NAMES, scope="module")
-def test_who_is_answered_by_another_model_is_told_why(name):
+def test_an_answer_of_a_fallback_model_says_why_in_its_header(name):
     outcome = met(name)
     for heard_call in outcome.heard:
         assert heard_call.fallback_reason == outcome.finals[heard_call.call].reroute_reason

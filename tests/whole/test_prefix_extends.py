@@ -104,7 +104,7 @@ def many() -> Sequence[RecordedDialogue]:
 
 
 @pytest.mark.parametrize("regime", ROUTES)
-def test_built_badly_and_sent_as_it_came_it_moves_its_prefix_with_every_call(
+def test_a_badly_built_conversation_sent_unmodified_moves_its_prefix_with_every_call(
     regime: str, onlooker: WireReader
 ) -> None:
     for one in CONVERSATIONS:

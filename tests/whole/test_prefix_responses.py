@@ -140,7 +140,7 @@ def test_tags_reach_no_model_planned_or_not(harness: PrefixHarness):
         assert last_body(harness)["instructions"] == "Be kind. It is noon."
 
 
-def test_where_nothing_is_planned_it_goes_as_it_came(harness: PrefixHarness):
+def test_a_responses_call_without_a_plan_is_sent_unmodified(harness: PrefixHarness):
     fields = {"instructions": "Be kind.", "input": RULES, "tools": []}
     harness.plan("plain", PlanningMode.OFF)
     usage_and_answer(harness, "plain", **fields)

@@ -45,7 +45,7 @@ def test_a_model_that_recalls_without_end_gets_the_unmodified_prompt(tmp_path: P
 
 
 @pytest.mark.parametrize(("status", "breaks"), [(400, False), (503, False), (200, True)])
-def test_a_second_round_that_fails_before_any_content_ends_in_an_answer_all_the_same(
+def test_a_second_recall_round_that_fails_before_content_ends_in_an_answer(
     tmp_path: Path, status: int, *, breaks: bool
 ) -> None:
     rounds = 0

@@ -76,7 +76,9 @@ def test_the_tool_runner_calls_and_goes_on(
 
 
 @both_kinds
-def test_thinking_goes_back_as_it_came(gateway: GatewayFixture, model: str, feature: str) -> None:
+def test_thinking_goes_back_unmodified_by_the_typescript_sdk(
+    gateway: GatewayFixture, model: str, feature: str
+) -> None:
     printed = see(gateway, "thinking", model, feature)
 
     assert (printed["kinds"][-1], printed["signed"], printed["reason"]) == (

@@ -133,7 +133,7 @@ def test_a_call_that_only_begins_like_an_earlier_one_is_said_whole():
     assert "as above" not in say(shell(SCRIPT[:40] + " and so on" * 20))
 
 
-def test_plain_text_is_said_so_too():
+def test_plain_text_arguments_say_where_they_repeat_the_call_before():
     say = CallFormatter(60)
     say(CalledTool(id="", name="shell", arguments=SCRIPT.format("one")))
 

@@ -194,7 +194,7 @@ def test_facts_of_earlier_segments_leave_their_room_to_new_ones():
     assert len(again) > 60
 
 
-def test_texts_of_the_assistant_count_too():
+def test_commands_count_texts_of_the_assistant():
     words = assistant("I call set_up(x).") | {
         "tool_calls": call_and_result("bash", "", command="run my_script.py")[0]["tool_calls"]
     }

@@ -24,7 +24,7 @@ def test_each_path_is_one_line_with_what_was_done_to_it():
     assert files[0].turns == (1, 2)
 
 
-def test_commands_in_plain_text_are_read_too():
+def test_files_of_commands_in_plain_text_are_read():
     assert texts(file_facts(read_contents(raw_call_and_result("shell", "cat a/b.c", "")))) == [
         "a/b.c viewed"
     ]

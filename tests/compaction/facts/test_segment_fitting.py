@@ -89,7 +89,7 @@ def test_opening_hours_and_the_street_that_the_assistant_told_stay_without_a_tar
     assert "anything else" not in whole(*SHOP * 20).text.partition("anything else")[2]
 
 
-def test_nothing_is_said_twice():
+def test_a_segment_says_each_fact_once():
     lines = whole(*TALK).text.split("\n")
 
     assert len(lines) == len(set(lines))

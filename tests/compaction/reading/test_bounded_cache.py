@@ -21,7 +21,7 @@ def test_unused_values_are_evicted_before_used_ones():
     assert [key for key in "abcde" if memory.get(key)] == ["a", "d", "e"]
 
 
-def test_a_value_too_heavy_is_not_kept():
+def test_a_value_larger_than_the_cache_is_not_kept():
     memory: BoundedCache[str, int] = BoundedCache(10, 100)
     memory.store("a", 1, 1)
     memory.store("b", 1, 51)

@@ -150,7 +150,7 @@ def test_signed_thinking_is_seen_and_thoughts_in_the_open_are_not_signed():
     assert not parse_message(raw(role="assistant", content="a", reasoning_content="so")).signed
 
 
-def test_another_count_weighs_in():
+def test_messages_are_weighed_by_the_token_count_that_is_given():
     assert parse_message(raw(role="user", content="hello"), len).tokens == MESSAGE_TOKENS + 1 + 5
 
 

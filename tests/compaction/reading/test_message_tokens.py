@@ -56,7 +56,7 @@ def test_pictures_and_files_weigh_what_they_are_taken_for():
     assert weights == [IMAGE_TOKENS, LOW_DETAIL_IMAGE_TOKENS, FILE_TOKENS]
 
 
-def test_thoughts_in_the_open_weigh_too():
+def test_open_thoughts_of_a_message_count_as_tokens():
     assert message_tokens({"role": "assistant", "reasoning_content": "so"}, len) == 4 + 2
 
 

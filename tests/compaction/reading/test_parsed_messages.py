@@ -48,7 +48,7 @@ def test_the_voice_of_a_message_is_the_one_it_has_in_its_conversation():
         assert not readings.messages(raws([user(), BASH]))[1].calls
 
 
-def test_another_count_is_another_reading():
+def test_a_conversation_is_read_anew_by_another_token_count():
     readings = ParsedMessageCache()
     encoded = raws([user("hello")])
 

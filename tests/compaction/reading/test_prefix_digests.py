@@ -32,7 +32,7 @@ def test_the_last_hash_tells_what_came_before(one, other, root):
     assert (chains[0][-1] == chains[1][-1]) == (one == other)
 
 
-def test_another_root_is_another_conversation():
+def test_prefix_digests_differ_by_their_root():
     assert prefix_digests([b"0" * DIGEST_BYTES], b"tools") != prefix_digests(
         [b"0" * DIGEST_BYTES], b""
     )

@@ -237,7 +237,7 @@ def test_no_spelling_of_a_path_leads_past_the_meter(raw, teams):
     assert (receipt.endpoint, receipt.cost_nanos) == ("chat/completions", 82_400)
 
 
-def test_another_endpoint_is_passed_through_with_what_its_body_tells():
+def test_an_endpoint_without_a_reader_is_passed_through_with_its_bodys_model():
     harness = EndpointHarness((ScriptedAnswer([b"\x01"], headers={"content-type": "audio/mpeg"}),))
     body = b'{"model":"m","voice":"v"}'
 

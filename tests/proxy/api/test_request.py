@@ -175,7 +175,7 @@ def test_a_path_we_know_is_not_found_with_trimmings_that_a_server_may_drop(trimm
     assert caught.value.code == "unknown_path"
 
 
-def test_all_that_needs_no_escape_is_read_without():
+def test_text_without_escapes_is_read_without_decoding():
     plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~"
     for letter in plain:
         for one in (f"%{ord(letter):02x}", f"%{ord(letter):02X}"):

@@ -75,7 +75,7 @@ def test_the_last_route_has_no_deadline():
     assert done.caller.body == SHOWN
 
 
-def test_another_model_is_no_hedge_but_follows_at_the_deadline():
+def test_a_route_of_another_model_is_no_hedge_and_follows_at_the_deadline():
     small = RouteChoice(TWO, "small", "chat-ttft: in its place")
     done = race(late(50.0), late(1.0), choices=(RouteChoice(ONE, "m"), small))
 

@@ -237,7 +237,7 @@ def test_a_compacted_prompt_that_is_too_long_is_not_sent_uncompacted():
     assert done.sent == [SHORT]
 
 
-def test_another_route_compacts_again_from_the_callers_bytes():
+def test_a_fallback_route_compacts_again_from_the_callers_bytes():
     compacts = FakeCompaction()
     done = serve(compacts, failed_answer(503), ScriptedAnswer([COMPLETION]), routes=(ONE, TWO))
 

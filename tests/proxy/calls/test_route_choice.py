@@ -161,7 +161,7 @@ def test_a_long_name_is_cut_short_in_what_is_reported():
     assert len(caught.value.message) < 300
 
 
-def test_another_model_is_asked_for_by_its_own_name():
+def test_a_substitute_model_is_asked_for_by_its_own_name():
     own, named = route("one"), route("two", model="their-name")
     choices = substitute_routes(Model(id="small", routes=(own, named)), "why")
 

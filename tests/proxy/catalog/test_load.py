@@ -263,7 +263,7 @@ VALUES = st.sampled_from(
     st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=2),
     st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=5),
 )
-def test_whatever_a_user_writes_gives_a_catalog_or_says_what_is_wrong(
+def test_any_catalog_file_is_read_or_reported_with_its_mistakes(
     top: dict[str, str], fields: dict[str, str]
 ) -> None:
     user = "\n".join(f"{key} = {value}" for key, value in top.items())

@@ -182,7 +182,7 @@ def test_an_alias_is_listed_for_keys_that_may_use_its_model():
     assert [model["id"] for model in content["data"]] == ["m", "org/llama", "fast"]
 
 
-def test_another_teams_aliases_are_not_told():
+def test_aliases_of_other_teams_are_not_shown():
     other = replace(ALIASED, team_aliases={"other": ALIASED.team_aliases["acme"]})
     content = page(router(lambda: other, authenticate, bool), "/v1/models")[1]
 

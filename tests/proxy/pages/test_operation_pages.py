@@ -111,7 +111,7 @@ def test_a_pin_without_a_time_is_refused(pages: OperationPagesBrowser) -> None:
     assert (answer.status, "such as 30m" in answer.body.decode()) == (400, True)
 
 
-def test_another_sites_form_changes_nothing(pages: OperationPagesBrowser) -> None:
+def test_a_form_of_another_site_changes_no_operation(pages: OperationPagesBrowser) -> None:
     body = urlencode({"change": "mode", "mode": "off", "family": ""}).encode()
     answer = pages.browser.post(pages.path, body, sec_fetch_site="cross-site")
 

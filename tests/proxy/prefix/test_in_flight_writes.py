@@ -86,7 +86,7 @@ def test_a_pair_of_short_prompts_does_not_wait(calls):
     assert calls.find_wait(marked_call("two", SHORT), 10.1) is None
 
 
-def test_another_prefix_is_not_waited_for(calls):
+def test_a_call_does_not_wait_for_the_write_of_another_prefix(calls):
     calls.record_write(marked_call("one"), 10.0, streamed=True)
 
     assert calls.find_wait(marked_call("two", ("rule", 10_000)), 10.1) is None
@@ -231,7 +231,7 @@ def test_once_all_have_ended_nobody_is_waited_for():
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5), st.floats(0, 3)), max_size=30))
-def test_whatever_happens_waits_are_short_and_only_for_calls_under_way(steps):
+def test_waits_for_a_write_are_short_and_only_for_calls_under_way(steps):
     calls, now, live = InFlightWrites(), 0.0, dict[int, Planned]()
     calls_made = [marked_call(f"{number}", (f"rules {number % 2}", 10_000)) for number in range(6)]
     for what, which, later in steps:

@@ -158,7 +158,7 @@ def test_a_conversations_plan_and_text_hold_whatever_is_learned_since():
     assert len(fresh.evidence.sent.marks) < len(begun.evidence.sent.marks)
 
 
-def test_another_kind_of_cache_gets_a_policy_of_its_own():
+def test_each_kind_of_cache_gets_a_breakpoint_policy_of_its_own():
     process = PlanningProcess(ANTHROPIC)
     process.plan(planning_request(body(*conversation_messages(0))))
     process.to = TARGETS["openai-breakpoint"]
@@ -274,7 +274,7 @@ def test_a_conversation_that_the_gateway_sends_to_another_model_is_rerouted():
     assert miss.reason is MissReason.REROUTED
 
 
-def test_another_model_that_a_caller_asks_for_is_their_own_change():
+def test_a_miss_after_the_caller_changed_the_model_is_their_own_change():
     process = PlanningProcess(INTERVAL)
     raw = body(*conversation_messages(1))
     process.plan_and_settle(planning_request(raw))

@@ -163,7 +163,7 @@ def calls(draw: st.DrawFn) -> list[bytes]:
 @pytest.mark.slow
 @given(calls(), st.sampled_from(EVERYWHERE), st.randoms(use_true_random=False))
 @examples(40, deadline=None)
-def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
+def test_any_conversation_is_sent_whole_and_alike_by_every_process(
     bodies: list[bytes], to: PlanningTarget, roll: Random
 ):
     plans: dict[str, bytes] = {}

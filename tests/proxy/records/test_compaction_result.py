@@ -30,7 +30,7 @@ COLD = CompactionResult(
 )
 
 
-def test_the_call_is_sent_as_it_came_unless_another_stands_in_for_it():
+def test_the_callers_own_call_is_sent_unless_compaction_replaced_it():
     came, short = call(ASKED), call(ASKED + b" ")
 
     assert NO_COMPACTION.call(came) is came

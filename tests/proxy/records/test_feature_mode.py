@@ -19,7 +19,7 @@ def test_only_features_that_apply_layouts_have_one(mode):
     assert FeatureState(mode=PlanningMode.AUTO, version=3).layout_version(500.0) == 3
 
 
-def test_a_suspended_feature_is_sent_as_it_came():
+def test_a_suspended_feature_is_sent_unmodified():
     suspended = FeatureState(mode=PlanningMode.AUTO, version=3, suspended="it cost more")
 
     assert suspended.is_off

@@ -24,7 +24,7 @@ def test_a_receipt_survives_the_journal(usage, outcome, nanos, notes, prompt):
     assert msgspec.json.decode(msgspec.json.encode(receipt), type=Receipt) == receipt
 
 
-def test_a_receipt_of_a_call_nobody_planned_says_nothing_of_planning():
+def test_a_receipt_of_an_unplanned_call_says_nothing_of_planning():
     written = msgspec.json.encode(a_receipt())
 
     assert not any(name in written for name in (b"conversation", b"arm", b"layout", b"miss"))

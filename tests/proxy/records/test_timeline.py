@@ -28,7 +28,7 @@ def test_waits_add_up_and_the_time_between_them_does_not():
     assert timeline.waited_s == 6.0
 
 
-def test_a_wait_that_fails_was_a_wait_too():
+def test_a_wait_that_fails_counts_as_waiting():
     ticks = ManualClock(5.0)
     timeline = Timeline(ticks)
 

@@ -71,7 +71,7 @@ def test_ids_of_a_call_and_its_attempts_differ_and_stay():
 
 
 @given(st.text(), st.text())
-def test_whatever_is_sent_either_is_a_valid_place_or_none(parent, state):
+def test_any_trace_header_is_a_valid_place_or_none(parent, state):
     context = read_trace_context(parent, state)
 
     assert (

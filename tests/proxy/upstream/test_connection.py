@@ -149,7 +149,7 @@ def test_an_answer_that_is_cut_short_breaks_off(answer, length):
 @example(b"H", [])
 @example(head(200, "Content-Length: 6") + b"poison", [])
 @example(b"0\r\n\r\n", [])
-def test_bytes_after_an_answer_reach_nobody(garbage, cuts):
+def test_bytes_after_an_answer_reach_no_caller(garbage, cuts):
     first = head(200, "Content-Length: 5") + b"first"
 
     async def work() -> None:

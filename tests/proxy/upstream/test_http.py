@@ -118,7 +118,7 @@ async def test_a_request_without_a_body_sends_none():
 
 
 @pytest.mark.parametrize("size", [1, 600_000, 3 << 20])
-async def test_large_bodies_arrive_whole_and_nobody_warns(size):
+async def test_large_bodies_arrive_whole_without_a_warning(size):
     async with connected_transport(OK) as (server, opened):
         body = b"x" * size
         await (await opened.open(upstream(server), prepared_request(body=body))).read_all(9)

@@ -75,7 +75,7 @@ async def test_an_address_that_is_none_is_reported(base_url):
         assert caught.value.code == "upstream_unreachable"
 
 
-async def test_a_name_nobody_has_is_told_without_it():
+async def test_an_unknown_host_is_reported_without_its_name():
     async with connected_transport(OK) as (server, opened):
         with pytest.raises(UpstreamError) as caught:
             await opened.open(upstream(server, base_url="http://up.invalid/v1"), prepared_request())

@@ -270,7 +270,7 @@ def test_an_address_that_is_none_is_an_error(url):
         origin(url)
 
 
-async def test_who_cancels_a_call_that_waits_for_a_connection_is_told_that_nothing_was_sent():
+async def test_a_call_cancelled_while_it_waits_for_a_connection_says_that_it_was_not_sent():
     async with standing(HALF, [WAIT], connections=1) as (_, there):
         first = await exchange(there)
         waiting = asyncio.ensure_future(there.exchange(ASK, b"", is_bodiless=False))

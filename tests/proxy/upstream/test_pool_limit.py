@@ -24,7 +24,7 @@ def test_a_place_is_free_again_once_it_is_left():
     assert places.try_acquire()
 
 
-async def test_who_waits_is_served_in_turn():
+async def test_calls_that_wait_for_the_pool_are_served_in_turn():
     places = PoolLimit(1)
     places.try_acquire()
     first, second = await wait_in_order(places, 2)
@@ -38,7 +38,7 @@ async def test_who_waits_is_served_in_turn():
     assert places.try_acquire()
 
 
-async def test_who_leaves_the_queue_costs_no_place():
+async def test_a_call_that_leaves_the_pools_queue_costs_no_place():
     places = PoolLimit(1)
     places.try_acquire()
     first, second = await wait_in_order(places, 2)
@@ -52,7 +52,7 @@ async def test_who_leaves_the_queue_costs_no_place():
     assert places.try_acquire()
 
 
-async def test_who_is_cancelled_as_its_turn_comes_passes_it_on():
+async def test_a_call_cancelled_as_its_turn_comes_passes_it_on():
     places = PoolLimit(1)
     places.try_acquire()
     first, second = await wait_in_order(places, 2)

@@ -147,7 +147,7 @@ def body_with(members: dict[str, str]) -> bytes:
     st.none() | st.integers(1, 10**6),
     st.none() | st.integers(1, 10**7),
 )
-def test_whatever_numbers_a_caller_writes_no_more_is_allowed_than_the_model_can_give(
+def test_output_allowance_is_within_what_the_model_can_give(
     members: dict[str, str], endpoint: str, max_output: int | None, window: int | None
 ) -> None:
     there = route(max_output=max_output, window=window)

@@ -62,7 +62,7 @@ def test_no_objects_are_built_of_an_answer_with_very_many_keys(peak_memory, body
     assert peak_memory(meter.delivered_text) < MANY_BYTES
 
 
-def test_the_text_of_such_an_answer_is_found_all_the_same():
+def test_the_text_of_an_answer_of_many_keys_is_read():
     meter = Meter(openai_usage, streamed=False)
     meter.feed(b"{%b,%b,%b}" % (KEYS, HELLO, USED))
 
@@ -71,7 +71,7 @@ def test_the_text_of_such_an_answer_is_found_all_the_same():
     assert meter.delivered_text() == "Hello"
 
 
-def test_such_an_answer_is_taken_to_have_text_without_a_look():
+def test_an_answer_of_many_keys_is_taken_to_have_text_without_a_look():
     meter = Meter(openai_usage, streamed=False)
     meter.feed(b'{"choices":[{"message":{"content":""}}],%b,%b}' % (KEYS, ZERO))
 

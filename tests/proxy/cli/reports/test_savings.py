@@ -318,7 +318,7 @@ def test_the_total_of_compaction_is_left_out_where_nothing_was_compacted(
     assert "Compaction saved" not in stepped
 
 
-def test_who_compacts_nothing_is_told_nothing_of_it(runner: CommandRunner) -> None:
+def test_savings_without_compaction_say_nothing_of_it(runner: CommandRunner) -> None:
     runner.keep(*(a_call(n) for n in range(3)))
 
     assert "ompaction" not in runner.said(SAVINGS)

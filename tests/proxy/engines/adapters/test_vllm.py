@@ -22,7 +22,7 @@ def test_the_command_is_vllm_serve_with_the_model_first():
     assert command.base_url == "http://127.0.0.1:8000/v1"
 
 
-def test_another_program_gets_the_model_as_a_flag():
+def test_a_vllm_program_of_its_own_gets_the_model_as_a_flag():
     table = 'program = ["python", "-m", "vllm.entrypoints.openai.api_server"]'
     command = VLLM.launch_command(a_profile(table))
 

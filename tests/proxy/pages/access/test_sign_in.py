@@ -127,7 +127,7 @@ def test_a_link_signs_in_once_by_a_button_and_not_by_being_looked_at() -> None:
     assert (again.status, "used already" in again.body.decode()) == (401, True)
 
 
-def test_whoever_has_no_password_is_asked_to_set_one() -> None:
+def test_a_person_without_a_password_is_asked_to_set_one() -> None:
     browser = Browser(token="")
     browser.kept.people["new"] = a_person("new")
     object.__setattr__(browser.kept.people["new"], "has_password", False)

@@ -56,7 +56,7 @@ def test_a_callers_key_opens_nothing() -> None:
     assert (status, body["error"]["code"]) == (401, "not_signed_in")
 
 
-def test_another_site_changes_nothing() -> None:
+def test_a_request_of_another_site_changes_no_resource() -> None:
     status, body, _ = got("/api/v1/things", "POST", cookie="ann", sec_fetch_site="cross-site")
     assert (status, body["error"]["code"]) == (403, "cross_site")
 

@@ -41,7 +41,7 @@ def test_a_person_is_added_and_signs_in_by_the_link_and_then_by_a_password(
     }
 
 
-def test_another_password_needs_the_current_one_and_ends_the_other_sessions(
+def test_a_new_password_needs_the_current_one_and_ends_other_sessions(
     dashboard: Dashboard,
 ) -> None:
     ann = dashboard.add_person("ann", Role.VIEWER, dashboard.own)

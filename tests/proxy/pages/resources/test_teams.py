@@ -48,7 +48,7 @@ def test_a_key_is_made_with_limits_shown_once_and_revoked(dashboard: Dashboard) 
     assert {change.action for change in changes} == {"create key", "revoke key"}
 
 
-def test_another_teams_keys_are_neither_seen_nor_changed(dashboard: Dashboard) -> None:
+def test_keys_of_other_teams_are_neither_shown_nor_changed(dashboard: Dashboard) -> None:
     key, _ = dashboard.store.teams.create_key(dashboard.other, "theirs", now=NOW)
 
     assert got(dashboard, Role.TEAM_ADMIN, "GET", "/keys")[1]["keys"] == []

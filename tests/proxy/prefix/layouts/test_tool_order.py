@@ -289,7 +289,7 @@ def test_the_remembered_tool_order_is_bounded():
 
 @examples(30, deadline=None)
 @given(st.lists(st.lists(_NAMES, unique=True, max_size=6), min_size=1, max_size=6))
-def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(calls: list[list[str]]):
+def test_the_same_tools_are_sent_in_one_order_however_they_are_listed(calls: list[list[str]]):
     earlier: tuple[str, ...] = ()
     before: dict[str, bytes] = {}
     for call in calls:

@@ -156,7 +156,7 @@ def test_dropped_reasoning_does_not_change_the_chain(thought: object):
         {"role": "user", "content": None},
     ],
 )
-def test_another_message_changes_the_chain(other: object):
+def test_a_changed_message_changes_the_conversation_chain(other: object):
     assert of(SYSTEM, other) != of(SYSTEM, ASKED)
     assert of(ASKED, ANSWER, other) != of(ASKED, ANSWER, ASKED)
 

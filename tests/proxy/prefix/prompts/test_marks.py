@@ -154,7 +154,7 @@ def test_calls_that_are_no_objects_are_not_marked():
         assert add_marks(of, [(spots(of)[0], "")], ANTHROPIC) == of
 
 
-def test_all_else_in_a_part_stays_as_it_was_written():
+def test_a_marked_part_keeps_its_other_fields_as_they_were_written():
     raw = b'{ "text" : "\\u00e9", "x":1.0e3 , "type": "text" }'
     of = parse_prompt(b'{"messages":[{"role":"user","content":[' + raw + b'], "n" : 1.50}]}')
     message = add_marks(of, [(spots(of)[0], "1h")], ANTHROPIC).messages[0]

@@ -40,7 +40,7 @@ class SilentCounters:
             raise StoreError("it does not answer")
 
 
-async def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():
+async def test_waiting_calls_go_on_once_the_counters_answer_and_one_of_them_asks():
     silent = SilentCounters()
     stalls = CounterStalls(silent.probe, LoopTasks())
     began = ticks()

@@ -65,7 +65,7 @@ def test_a_reset_of_the_compaction_itself_is_left_as_it_is():
     assert result.sent is reset.sent
 
 
-def test_another_policy_moves_what_is_compacted():
+def test_a_changed_compaction_policy_moves_the_compacted_part():
     assert [result.reset for result in track_calls((COMPACTED, POLICY), (COMPACTED, OTHER))] == [
         False,
         True,

@@ -207,7 +207,7 @@ def test_the_use_of_an_upstream_leaves_idle_time_out(store: Store) -> None:
         st.tuples(st.integers(0, 4 * HOUR - 1), st.integers(0, 4_000_000_000)), max_size=12
     )
 )
-def test_whatever_calls_used_their_time_and_the_idle_time_are_the_time_paid(
+def test_busy_and_idle_time_of_a_replica_add_up_to_the_time_paid(
     store: Store, calls: list[tuple[int, int]]
 ) -> None:
     name = f"house:{(number := next(NUMBERS))}"  # one store for all examples

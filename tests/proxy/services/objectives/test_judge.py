@@ -173,7 +173,7 @@ def test_a_pin_is_to_a_level_that_there_is(level, expected):
     assert day.judge.standings["chat-ttft"].level == expected
 
 
-def test_another_level_until_the_same_time_is_another_pin():
+def test_a_pin_to_another_level_until_the_same_time_is_a_new_pin():
     day = (
         JudgedTraffic()
         .goes_on(2, pins=pin_to(1, START + 100))
@@ -240,7 +240,7 @@ def test_a_level_of_a_longer_ladder_is_kept_within_this_one():
         max_size=40,
     )
 )
-def test_whatever_clocks_and_people_do_a_level_is_on_the_ladder(rounds):
+def test_any_clocks_and_pins_leave_the_level_on_the_ladder(rounds):
     judge, now = Judge([TRACK, BARE]), START
     for gone, good, bad, level in rounds:
         now += gone

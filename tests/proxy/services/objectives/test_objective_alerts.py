@@ -161,7 +161,7 @@ def test_a_pin_to_what_is_asked_for_is_told():
     assert alert.action == "New conversations use the model they ask for."
 
 
-def test_another_process_goes_on_with_what_was_told():
+def test_alerts_sent_by_one_process_are_not_sent_again_by_another():
     story, heir = ObjectiveHistory(), ObjectiveHistory()
     (burnt,) = story.goes_on(600, bad=9)
     (moved,) = story.news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
@@ -231,7 +231,7 @@ def test_alerts_of_other_objectives_are_not_resumed():
     ),
     st.sampled_from([TRACK, FLOOR]),
 )
-def test_whatever_happens_each_alert_begins_once_and_ends_once(phases, about):
+def test_each_objective_alert_begins_once_and_ends_once(phases, about):
     story, alerts = ObjectiveHistory(about), []
     for seconds, good, bad in phases:
         alerts += story.goes_on(seconds, good * 1000, bad * 1000)

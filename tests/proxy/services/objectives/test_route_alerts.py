@@ -112,7 +112,7 @@ def test_of_an_only_route_with_fallbacks_the_alert_says_who_answers():
     assert alert.action == ("Each call is still sent there first. What fails goes to spare, small.")
 
 
-def test_another_catalog_holds_for_the_alerts_to_come():
+def test_later_route_alerts_go_by_a_changed_catalog():
     watched = WatchedRoute()
     new = Snapshot(catalog(watched.one, route("two")), Policies())
     asyncio.run(watched.news.prepare(new))()

@@ -281,7 +281,7 @@ def test_an_answer_that_is_kept_already_needs_no_other_route():
         max_size=40,
     )
 )
-def test_whatever_moves_a_call_is_on_the_ladder_and_counted_once(steps):
+def test_a_rerouted_call_is_on_the_ladder_and_counted_once(steps):
     router = wheel(objective(name="a"), objective(name="b", metric=Metric.ERRORS, under=None))
     for first, goes_on, one, two, share, ends in steps:
         router.standings = {"a": degraded_snapshot(one, share), "b": degraded_snapshot(two, share)}

@@ -50,7 +50,7 @@ def test_a_conversations_plan_is_stored_before_its_answer_ends(store):
     assert store.plans.find(planned.draft.conversation.hex(), NOW) == planned.plan
 
 
-def test_another_process_goes_on_as_the_first_began(store):
+def test_a_conversation_is_planned_alike_by_another_process(store):
     tools = [tool("b"), tool("a")]
     with (
         running_planning(store, Planner(SECRET, share=1.0)) as first,
@@ -63,7 +63,7 @@ def test_another_process_goes_on_as_the_first_began(store):
     assert names(planned) == ["b", "a"]
 
 
-def test_a_conversation_nobody_has_heard_of_is_joined(store):
+def test_an_unknown_conversation_that_is_under_way_is_joined(store):
     with running_planning(store) as planning:
         planned = run(plan_and_store(planning, chat(2, tools=[tool("b"), tool("a")])))
 

@@ -115,7 +115,7 @@ def test_without_an_endpoint_nothing_is_traced_or_passed_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_collector_that_nobody_runs_changes_no_answer(tmp_path, caplog):
+def test_a_collector_that_is_down_changes_no_answer(tmp_path, caplog):
     gone = f"http://127.0.0.1:{free_port()}"
 
     _, statuses = run_in_virtual_time(lambda: _two_calls(tmp_path, gone))

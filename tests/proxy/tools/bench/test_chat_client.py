@@ -96,7 +96,7 @@ def test_a_server_that_knows_no_stream_options_is_not_asked_for_usage():
     assert "stream_options" not in bodies[1]
 
 
-def test_another_refusal_of_the_first_call_ends_the_run_with_what_the_server_says():
+def test_a_refused_first_call_ends_the_bench_with_what_the_server_says():
     with pytest.raises(OperatorError, match=r"does not answer m: HTTP 401 .*wrong key"):
         first_call(refusal(401, code="invalid_api_key", message="wrong key"))
 

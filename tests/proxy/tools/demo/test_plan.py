@@ -143,7 +143,7 @@ def test_the_same_arguments_give_the_same_plan() -> None:
     assert bodies(count=60) == bodies(count=60)
 
 
-def test_another_seed_gives_another_plan() -> None:
+def test_demo_plans_differ_by_their_seed() -> None:
     assert bodies(count=20, seed=3) != bodies(count=20, seed=4)
 
 

@@ -133,6 +133,6 @@ def test_an_author_who_marks_does_so_behind_what_later_calls_repeat() -> None:
     ).body(1, NOON, [None])
 
 
-def test_another_seed_brings_customers_in_another_order() -> None:
+def test_demo_customers_come_in_an_order_of_their_seed() -> None:
     shops = [[chat.case.shop for chat in chats(seed, MODEL)] for seed in ("1", "2", "1")]
     assert shops[0] == shops[2] != shops[1]

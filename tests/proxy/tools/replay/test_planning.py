@@ -119,7 +119,7 @@ def test_the_same_evidence_makes_no_further_layout(vocabulary):
     assert [len(feature.layouts) for feature in variant._features.values()] == [1]
 
 
-def test_another_feature_has_layouts_of_its_own(vocabulary):
+def test_replayed_features_have_layouts_of_their_own(vocabulary):
     variant = planning(vocabulary)
     bodies(variant, built_badly())
     (other,) = (msgspec.structs.replace(line, feature="g") for line in built_badly(1))

@@ -235,7 +235,7 @@ def test_a_tool_round_trip_on_the_other_wire(scene: SimulatorHarness) -> None:
     assert scene.anthropic(body).json()["stop_reason"] == "end_turn"
 
 
-def test_thinking_goes_back_as_it_came(scene: SimulatorHarness) -> None:
+def test_thinking_goes_back_unmodified_by_the_typescript_sdk(scene: SimulatorHarness) -> None:
     thinking = {"type": "enabled", "budget_tokens": 1024}
     first = scene.anthropic({"thinking": thinking, "messages": [user("a")]}).json()
     reply = {"role": "assistant", "content": first["content"]}

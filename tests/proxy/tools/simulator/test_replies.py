@@ -42,7 +42,7 @@ def test_the_answers_of_one_call_differ(model: ReplyModel) -> None:
     assert model(ASKED, index=1).text != model(ASKED).text
 
 
-def test_another_prompt_gets_another_answer(model: ReplyModel) -> None:
+def test_simulated_answers_differ_by_their_prompt(model: ReplyModel) -> None:
     assert model(replace(ASKED, closing="Why?")).text != model(ASKED).text
 
 

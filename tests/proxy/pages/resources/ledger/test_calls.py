@@ -72,7 +72,7 @@ def test_a_team_admin_sees_calls_of_own_teams_alone(api: AdminApi) -> None:
 
 
 @pytest.mark.parametrize("viewer", [of_team("a"), FINANCE])
-def test_whoever_may_see_costs_alone_sees_no_call(api: AdminApi, viewer: Viewer) -> None:
+def test_a_viewer_of_costs_alone_sees_no_call(api: AdminApi, viewer: Viewer) -> None:
     call = a_call(1, team="a")
     api.keep(call)
     for path in ("/calls", f"/calls/{call.call_id}", "/calls/live"):

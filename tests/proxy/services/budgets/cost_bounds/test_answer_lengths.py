@@ -56,7 +56,7 @@ async def test_without_the_ledger_nothing_is_known_of_lengths(caplog):
     assert "learned anew" in caplog.text
 
 
-def test_others_calls_to_a_model_are_the_guess_for_a_feature_that_is_new():
+def test_calls_of_other_features_to_a_model_are_the_guess_for_a_new_feature():
     lengths = AnswerLengths()
     for _ in range(20):
         lengths.add(KEY, 10)

@@ -141,7 +141,7 @@ NAMES = st.sampled_from(
     st.sampled_from(["chat/completions", "responses", "completions", "messages"]),
     st.integers(1, 10**6),
 )
-def test_whatever_was_asked_a_clamped_request_may_generate_no_more(fields, to, tokens):
+def test_a_clamped_request_may_generate_no_more_than_was_asked(fields, to, tokens):
     over = route(max_output=10**7)
     prepared = PreparedRequest(method="POST", path=f"/{to}", headers={}, body=orjson.dumps(fields))
 

@@ -15,7 +15,9 @@ def body(prompt: object, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("prompt", ["Say hi", ["Say hi"]])
-def test_one_text_is_the_prompt(context: ReadingContext, prompt: object) -> None:
+def test_a_completion_of_one_text_has_it_as_its_prompt(
+    context: ReadingContext, prompt: object
+) -> None:
     request = read_completions_request(body(prompt), context)
 
     assert context.vocabulary.ids("Say hi")[0] in request.prompt.blocks[0].tokens
