@@ -91,8 +91,10 @@ async def test_after_an_answer_or_some_quiet_seconds_a_loss_begins_a_stall_of_it
     stalls.note_answer()
     stalls.note_loss()
     assert stalls.is_stalled
-    await asyncio.sleep(15.0)
+    await asyncio.sleep(10.0)
+    stalls.note_loss()
     assert not stalls.is_stalled
+    await asyncio.sleep(10.1)
     stalls.note_loss()
     assert stalls.is_stalled
 

@@ -15,6 +15,7 @@ from proxy.services.budgets.counter_report import (
     all_counter_rows,
     counter_rows,
     ledger_rows,
+    levels,
     most_spent,
     unknown_rows,
 )
@@ -172,3 +173,40 @@ def test_counters_are_sorted_by_what_is_spent_then_held() -> None:
     rows = [CounterRow("a", None), CounterRow("b", 1), CounterRow("d", 2), CounterRow("c", 2, 5)]
 
     assert [row.whose for row in most_spent(rows, 3)] == ["c", "d", "b"]
+
+
+class BatchCountingStore(LocalBudgetStore):
+    """Counters that note how many are asked for at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
+        self.batches.append(len(counters))
+        return await super().levels(counters, now)
+
+
+def test_levels_are_asked_for_a_hundred_counters_at_a_time() -> None:
+    store = BatchCountingStore()
+    names = [str(number) for number in range(250)]
+
+    assert asyncio.run(levels(store, names, NOW)) == [CounterLevel(0, 0)] * 250
+    assert store.batches == [100, 100, 50]
+
+
+class ListingRedisStore(RedisBudgetStore):
+    """Redis that notes how many counters it is asked to name, and has none."""
+
+    async def counters_from(self, start: str, most: int) -> list[str]:
+        self.most = most
+        return []
+
+
+async def test_up_to_5000_counters_of_a_budget_are_looked_for() -> None:
+    store = ListingRedisStore(SERVER, "acme")
+    try:
+        assert await all_counter_rows(store, budget(), [CounterRow("*", None)], NOW)
+        assert store.most == 5_000
+    finally:
+        await store.aclose()

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from proxy.services.planning import known_layouts
 from proxy.services.planning.known_layouts import KnownLayouts, StoreReads
 from tests.fakes.clock import run_in_instant_time
 from tests.proxy.prefix.planning_requests import NOW
@@ -46,10 +45,10 @@ def test_no_layout_is_always_at_hand(store):
 
 def test_layouts_at_hand_are_bounded(store):
     layouts = KnownLayouts(store, StoreReads(store, lambda: NOW))
-    for version in range(1, known_layouts._MAX_LAYOUTS + 10):
+    for version in range(1, 1_034):
         asyncio.run(layouts.fetch(PLACE, version))
 
-    assert len(layouts) <= known_layouts._MAX_LAYOUTS + 1
+    assert len(layouts) <= 1_025
 
 
 @pytest.mark.parametrize(

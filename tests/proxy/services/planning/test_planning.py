@@ -13,7 +13,6 @@ from proxy.prefix.explain.reasons import MissReason
 from proxy.prefix.planned import Draft, Passthrough, Planned, PlanningRequest
 from proxy.prefix.planner import Planner
 from proxy.records.feature_mode import LayoutScope, PlanningMode
-from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
@@ -71,7 +70,7 @@ def test_tags_are_taken_off_however_small_a_prompt_is(store):
 
 
 def test_a_huge_prompt_goes_unmodified(store):
-    planning_request = call(body(chat_message("user", "x" * eligibility.MAX_PLANNED_BYTES)))
+    planning_request = call(body(chat_message("user", "x" * 2 * 1_024 * 1_024)))
     with running_planning(store) as planning:
         assert run(planning.plan(planning_request, ROUTE)) == Passthrough(
             "the prompt is too large to plan"
@@ -99,7 +98,7 @@ def test_a_prompt_that_cannot_be_planned_goes_unmodified_with_the_reason(store):
 
     assert isinstance(planned, Passthrough)
     assert planned.why.startswith("not a chat body")
-    assert len(planned.why) <= planning_._MAX_REASON_CHARS
+    assert len(planned.why) <= 200
 
 
 def test_a_planner_that_fails_costs_no_call(store, caplog):
@@ -195,8 +194,9 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
     clock = ManualClock(NOW)
     with running_planning(store, now=clock) as planning:
         planning.note_refusal(as_planned(run(planning.plan(chat(), ROUTE))))
+        clock.now += 599.0
         left = run(planning.plan(chat(), ROUTE))
-        clock.now += planning_._REFUSAL_PAUSE_S
+        clock.now += 1.0
         again = run(planning.plan(chat(), ROUTE))
 
     assert left == Passthrough("an upstream refused what was planned")
@@ -207,9 +207,7 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
 def test_features_that_are_left_alone_are_bounded(store):
     with running_planning(store) as planning:
         planned = as_planned(run(planning.plan(chat(), ROUTE)))
-        planning._refused = {
-            LayoutScope("t", str(n)): 0.0 for n in range(planning_._MAX_WAITING_PLANS + 1)
-        }
+        planning._refused = {LayoutScope("t", str(n)): 0.0 for n in range(1_025)}
         planning.note_refusal(planned)
 
     assert planning._refused.keys() == {planned.place}

@@ -10,7 +10,6 @@ import pytest
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.planned import Draft, Passthrough, Planned
 from proxy.prefix.planner import Planner
-from proxy.services.planning import planning as planning_
 from proxy.services.planning.known_layouts import STORE_DEADLINE_S
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
@@ -177,13 +176,11 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
 
 def test_plans_on_their_way_to_the_store_are_bounded(store):
     with running_planning(store) as planning:
-        waiting: dict[str, Any] = {
-            str(number): None for number in range(planning_._MAX_WAITING_PLANS)
-        }
+        waiting: dict[str, Any] = {str(number): None for number in range(1_024)}
         planning._unstored = waiting
         planned = as_planned(run(planning.plan(chat(), ROUTE)))
 
-        assert len(planning._unstored) == planning_._MAX_WAITING_PLANS
+        assert len(planning._unstored) == 1_024
         assert planning._planner.known_plan(planned.draft) == planned.plan
 
 

@@ -10,7 +10,6 @@ from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planner import Planner
 from proxy.records.feature_mode import LayoutScope
-from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.errors import StoreError
 from slo.usage import Usage
@@ -41,10 +40,7 @@ def lessons_are_learned(planning: PromptPlanning) -> None:
 
 
 def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_thread(store):
-    messages = [
-        chat_message("user", f"{number} {RULES[:40]}")
-        for number in range(planning_._MAX_INLINE_BLOCKS + 1)
-    ]
+    messages = [chat_message("user", f"{number} {RULES[:40]}") for number in range(512 + 1)]
     with running_planning(store) as planning:
         planned = as_planned(run(planning.plan(call(body(*messages)), ROUTE)))
 
@@ -153,9 +149,7 @@ def test_a_lesson_that_fails_harms_no_other(store, caplog):
 
 def test_features_whose_calls_are_counted_are_bounded(store):
     with running_planning(store) as planning:
-        planning._calls.update(
-            LayoutScope("t", str(n)) for n in range(planning_._MAX_WAITING_PLANS)
-        )
+        planning._calls.update(LayoutScope("t", str(n)) for n in range(1_024))
         planned = run(plan_and_store(planning, chat()))
         planning.settle(planned, None)
         lessons_are_learned(planning)

@@ -7,7 +7,6 @@ import orjson
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
-from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call, route
@@ -57,10 +56,10 @@ def test_a_providers_diagnosis_does_not_wait_for_a_prompt_being_planned(store):
 
 def test_a_providers_diagnosis_of_a_long_call_is_reported(store):
     with running_planning(store) as planning:
-        planned = run(plan_turn(planning, planning_._MAX_INLINE_BLOCKS // 2))
+        planned = run(plan_turn(planning, 512 // 2))
         miss = planning.settle(planned, ANSWERED, SAID)
 
-    assert len(planned.evidence.sent.blocks) > planning_._MAX_INLINE_BLOCKS
+    assert len(planned.evidence.sent.blocks) > 512
     assert miss is not None
     assert miss.detail.startswith("the provider says the model changed; by our account nothing")
     assert miss.tokens == 8_000
