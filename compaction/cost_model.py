@@ -36,7 +36,8 @@ BANK_SAFETY_FACTOR: Final = 5.0
 #: See tests/bench/README.md.
 MAX_CUT_PAYBACK_CALLS: Final = 2.0
 CUT_SAFETY_FACTOR: Final = 2.0
-#: Minimum share of the whole prompt by which a compaction must shorten it.
+#: Minimum share of the whole prompt by which a compaction must shorten it; where it is forced
+#: without a target, of the conversation alone.
 MIN_PROGRESS_SHARE: Final = 0.15
 #: Share of the model's window that stays free. The longest answer is subtracted before.
 WINDOW_MARGIN_SHARE: Final = 0.05
@@ -287,7 +288,9 @@ def _reason_it_cannot_shorten(inputs: CostInputs) -> CompactionReason | None:
 def _forced_reason(policy: CompactionPolicy, inputs: CostInputs) -> CompactionReason | None:
     """The reason to compact whether that pays or not, or why that would be in vain."""
     if policy.force:
-        return CompactionReason.FORCED
+        least = 0 if policy.target else MIN_PROGRESS_SHARE * (inputs.region + inputs.tail)
+        is_vain = inputs.gain < least
+        return CompactionReason.NO_PROGRESS if is_vain else CompactionReason.FORCED
     ceiling = ceiling_tokens(policy.window, inputs.growth)
     if inputs.total < ceiling:
         return None

@@ -43,7 +43,7 @@ from compaction.verbatim_suffix import (
 #: Minimum estimated size of a segment, as a share of the region it replaces, until one is written.
 _INITIAL_SEGMENT_SHARE: Final = 0.15
 #: Share of a conversation below which a compaction at one point alone splits the last turns, too.
-_SMALL_REGION_SHARE: Final = 0.15
+_SMALL_REGION_SHARE: Final = 0.25
 #: Maximum share of a target that the last turns may take; where they take more, fewer of them stay.
 _MAX_SUFFIX_TARGET_SHARE: Final = 0.5
 #: Tokens of an added message's envelope.

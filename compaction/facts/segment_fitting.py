@@ -42,9 +42,8 @@ _RECORDS_SHARE, _REREADABLE_SHARE, _REREADABLE_TOKENS = 0.75, 0.2, 150
 #: Share of a part with records as it was sent last that its segment may take where there is no
 #: target. With less, values of later calls are lost; with more, few desks are compacted.
 _SENT_SHARE: Final = 0.7
-#: Maximum share where there is no target, tokens of a region up to which that does not matter, and
-#: a pin above all.
-_MAX_SHARE, _LITTLE_TOKENS, _NO_PIN = 0.95, 256, CandidatePin.ALWAYS + 1
+#: A pin above all.
+_NO_PIN: Final = CandidatePin.ALWAYS + 1
 #: Maximum attempts to meet the room, the share of it that may stay empty, and the factor by which
 #: it shrinks after one that is too long.
 _MAX_TRIES, _EMPTY_SHARE, _SHRINKING = 5, 0.03, 1.1
@@ -118,11 +117,7 @@ class SegmentFitter:
         if max_tokens:
             segment, gone = self._fit(self._target_fitter(room), room, _NO_PIN)
             return self._simple_segment(segment, room) or segment if gone else segment
-        segment, _ = self._fit(self._pinned_fitter, room, CandidatePin.TELLING)
-        if self._before > _LITTLE_TOKENS and segment.tokens > _MAX_SHARE * self._before:
-            room = int(_MAX_SHARE * self._before)
-            segment, _ = self._fit(self._pinned_fitter, room, CandidatePin.ALWAYS)
-        return segment
+        return self._fit(self._pinned_fitter, room, CandidatePin.TELLING)[0]
 
     @property
     def _room_without_target(self) -> int:

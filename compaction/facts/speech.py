@@ -116,9 +116,10 @@ class Speech:
             yield Candidate(((fact,),), pin=CandidatePin.ALWAYS, is_mark=True)
         for index, facts in self._replies.items():
             factor = _ACCEPTED_FACTOR if self._is_accepted(index) else 1.0
+            is_open = index == self._part.region.end - 1
             for fact in facts:
                 if id(fact) not in taken:
-                    yield _reply_candidate(fact, factor, pins_replies=pins_replies)
+                    yield _reply_candidate(fact, factor, pins_replies=pins_replies, is_open=is_open)
 
     def _is_accepted(self, index: int) -> bool:
         """True if the user agrees to a reply, or chooses from it, and no call can record that."""
@@ -211,9 +212,9 @@ class Speech:
         return facts if is_asked and size <= _SHORT_REPLY_BYTES else ()
 
 
-def _reply_candidate(fact: Fact, factor: float, *, pins_replies: bool) -> Candidate:
-    """A sentence of the assistant's by itself."""
-    if _asks(fact) and fact.text.isascii() and not _holds_value(fact.text):
+def _reply_candidate(fact: Fact, factor: float, *, pins_replies: bool, is_open: bool) -> Candidate:
+    """A sentence of the assistant's by itself; an open question is answered behind the region."""
+    if not is_open and _asks(fact) and fact.text.isascii() and not _holds_value(fact.text):
         return Candidate(((fact,),), factor=_QUESTION_FACTOR * factor)
     pin = CandidatePin.TELLING if pins_replies else CandidatePin.NOT
     return Candidate(((fact,),), pin=pin, factor=factor)

@@ -87,6 +87,17 @@ def test_a_compaction_that_takes_less_than_15_percent_away_is_no_progress(taken_
     assert (reason is CompactionReason.NO_PROGRESS) is (taken_away < 0.15 * 12_000)
 
 
+@pytest.mark.parametrize("taken_away", [1_499, 1_500])
+def test_force_without_a_target_needs_15_percent_of_the_conversation_and_with_one_nothing(
+    taken_away: int,
+):
+    little = replace(OLD, fixed=2_000, region=9_000, segment=9_000 - taken_away, tail=1_000)
+    forced = CompactionPolicy(prices=CLAUDE, force=True)
+
+    assert decide_compaction(forced, little).is_due is (taken_away >= 0.15 * 10_000)
+    assert decide_compaction(replace(forced, target=11_000), little).is_due
+
+
 def test_a_short_conversation_is_left_alone():
     short = replace(OLD, fixed=100, region=1_500, segment=100, tail=400)
 

@@ -194,10 +194,10 @@ def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_lon
     assert trims_results(RelativePrices(read=0.1, block=256))
 
 
-def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
+def read_again(path: str, policy: CompactionPolicy, turns: int = 8) -> CompactionState:
     """A page was read in the first of some turns, and in the last one this."""
     pages = {"a.py": _PAGE, "b.py": "It is empty."}
-    talked = conversation(8)
+    talked = conversation(turns)
     first, last = (
         tool_call_and_result("read", {"path": page_path}, pages[page_path])
         for page_path in ("a.py", path)
@@ -221,8 +221,8 @@ def test_no_compaction_where_the_suffix_grows_by_as_much():
 
 def test_a_compaction_is_charged_with_the_regrowth_of_the_suffix():
     prices = RelativePrices(read=0.1, write=1.25)
-    before = read_again("a.py", CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))
-    after = read_again("a.py", CompactionPolicy(force=True, once=True, prices=prices))
+    before = read_again("a.py", CompactionPolicy(mode=CompactionMode.TRIM, prices=prices), 16)
+    after = read_again("a.py", CompactionPolicy(force=True, once=True, prices=prices), 16)
     earned = prices.write * (before.raw - before.sent) + prices.read * (before.sent - after.sent)
 
     assert after.parts
@@ -293,8 +293,8 @@ def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step(
     assert sum(saved[:-1]) < 2_048 <= sum(saved)
 
 
-@pytest.mark.parametrize(("lines", "end"), [(305, 44), (320, 5)])
-def test_turn_is_cut_in_its_middle_only_where_those_before_are_under_15_percent(lines, end):
+@pytest.mark.parametrize(("lines", "end"), [(575, 44), (610, 5)])
+def test_turn_is_cut_in_its_middle_only_where_those_before_are_under_a_quarter(lines, end):
     raws = [system("You help."), user("Read it.")]
     raws += tool_call_and_result(
         "read", {"path": "a"}, "\n".join(f"{n}: line {n * n}" for n in range(lines))

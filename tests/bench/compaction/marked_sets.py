@@ -17,6 +17,8 @@ from tests.fakes.dialogue import Message
 from tests.fakes.marked_conversations import TWINS, MarkedConversation, MarkedValue, twins, work
 
 HELD_BACK_WISHES: Final = TWINS.with_name("held_back_wishes.toml")
+#: Tokens into which nothing fits but what stands whatever room there is, as rules do.
+_LEAST_TARGET: Final = 1
 _ANSWER: Final[Message] = {"role": "assistant", "content": "OK."}
 
 
@@ -73,7 +75,7 @@ def _rules(messages: Sequence[Message]) -> str:
     """The plain text of all rules that compaction finds."""
     made = compact(
         [orjson.dumps(message) for message in messages],
-        CompactionPolicy(force=True, once=True),
+        CompactionPolicy(force=True, once=True, target=_LEAST_TARGET),
         memory=CompactionMemory(),
         context=ConversationContext(count=tokenizer()),
     )

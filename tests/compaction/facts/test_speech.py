@@ -85,18 +85,21 @@ def test_repeated_sentences_of_the_assistant_stand_but_once():
     assert variants(*turns * 2).count(["Can I help with anything else?"]) == 1
 
 
-def test_replies_that_tell_something_stand_without_a_target_and_empty_questions_need_not():
+def test_without_a_target_replies_that_tell_and_open_questions_stand_and_other_questions_need_not():
     pins = {
         candidate.fact.text: candidate.pin
         for candidate in candidates(
             user("Where is it open, and when, and for whom?"),
             assistant("It is open daily. It is near the mill. Do you need more? Shall I call 117?"),
+            user("Not yet, for I have to ask my sister first."),
+            assistant("How about the tea room?"),
         )
     }
 
     assert pins["It is near the mill."] is CandidatePin.TELLING
     assert pins["Shall I call 117?"] is CandidatePin.TELLING
     assert pins["Do you need more?"] is CandidatePin.NOT
+    assert pins["How about the tea room?"] is CandidatePin.TELLING
     assert pins["Where is it open, and when, and for whom?"] is CandidatePin.ALWAYS
 
 

@@ -198,12 +198,9 @@ def test_a_chat_that_cannot_be_compacted_raises_the_reason():
 
 def test_the_core_itself_compacts_a_long_conversation_and_stays_valid():
     request = chat(*talk(60))
-    result = compact_call(
-        task(request, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
-    ).result
-    again = compact_call(
-        task(request, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
-    ).result
+    policy = CompactionPolicy(force=True, target=3_000)
+    result = compact_call(task(request, policy=policy), compact, CompactionMemory()).result
+    again = compact_call(task(request, policy=policy), compact, CompactionMemory()).result
     assert result.sent is not None
     assert again.sent is not None
 
