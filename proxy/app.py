@@ -236,6 +236,7 @@ async def _dependencies(
     ):
         stack.callback(context.tasks.end, *_watch_routes(context, ticks))
         stack.enter_context(closing(compactor := build_compactor(context)))
+        stack.callback(context.tasks.end, context.tasks.keep(compactor.share_balances))
         tracing = await stack.enter_async_context(running_tracing(context))
         replicas = await stack.enter_async_context(running_engines(context, pool, ticks))
         readers: tuple[Callable[[Receipt], None] | None, ...] = (

@@ -29,7 +29,8 @@ PREFIX = "THRIFTGATE_"
 _FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES", "THRIFTGATE_TEST_REDIS"})
 #: Settings that were removed, and what takes their place.
 _REPLACED = {
-    "THRIFTGATE_CACHE_MARKS_ON_CREDIT": "THRIFTGATE_LEARNING_STAKE (US dollars; 0 for false)"
+    "THRIFTGATE_CACHE_MARKS_ON_CREDIT": "THRIFTGATE_LEARNING_STAKE (US dollars; 0 for false)",
+    "THRIFTGATE_COMPACTION_SAFETY": "THRIFTGATE_LEARNING_STAKE (US dollars; 0 for 30)",
 }
 Origins = tuple[str, ...]
 """Origin of pages: scheme, host and port."""
@@ -164,13 +165,12 @@ class Settings(BaseModel):
     """Megabytes that planning may remember of prompts; a busy team leaves others an even part."""
     compaction: Compaction = Compaction.OFF
     """Compaction mode of features without one: off, trim, facts, facts+recall or native."""
-    compaction_safety: float = Field(default=30.0, gt=0)
-    """The factor by which a compaction must pay itself back within as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent unmodified, to measure savings against."""
     learning_stake: float = Field(default=0.01, ge=0, le=1000)
-    """US dollars that a feature may cost more than sent directly before planning earned it back.
-    One prompt's write surcharge may be lost where that is more; 0 pays for nothing in advance."""
+    """US dollars that planning, and compaction, may each cost a feature more than sent directly
+    before it earned that back. One prompt's write surcharge, or one conversation's compaction, may
+    be lost where that is more; 0 pays for nothing in advance."""
     retention_days: int = Field(default=400, gt=0)
     """Days that receipts and histograms of latencies are kept; sums of calls and costs stay."""
     drain_grace: float = Field(default=20.0, gt=0)

@@ -49,12 +49,12 @@ class CompactionDefaults(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         share: The part of all conversations that is sent unmodified, to compare with.
-        safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
+        stake: Nano-dollars that compacting may cost a feature before it earned them back.
     """
 
     mode: CompactionMode = CompactionMode.OFF
     share: float = 0.05
-    safety: float = 0.0
+    stake: int = 10_000_000
 
 
 class SettingsSnapshot(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from compaction.cost_model import (
+    STRICT_SAFETY_FACTOR,
     CompactionReason,
     CostInputs,
     ShownCut,
@@ -239,13 +240,22 @@ def test_a_conversation_that_went_on_long_is_compacted():
 
 
 @pytest.mark.parametrize(
-    ("calls", "reason"), [(76, CompactionReason.DOES_NOT_PAY), (77, CompactionReason.PAYS)]
+    ("safety", "calls", "reason"),
+    [
+        (0.0, 12, CompactionReason.DOES_NOT_PAY),
+        (0.0, 13, CompactionReason.PAYS),
+        (STRICT_SAFETY_FACTOR, 76, CompactionReason.DOES_NOT_PAY),
+        (STRICT_SAFETY_FACTOR, 77, CompactionReason.PAYS),
+    ],
 )
-def test_a_compaction_has_to_be_paid_back_thirty_times(calls, reason):
-    """Calls that pay it back: 1.15 x 2,000 tokens written, 0.1 x 9,000 saved, 2.56 x 30 = 76.7."""
+def test_a_compaction_has_to_be_paid_back_five_times_or_thirty_by_the_strict_rule(
+    safety, calls, reason
+):
+    """Calls that pay it back: 1.15 x 2,000 tokens written, 0.1 x 9,000 saved, so 2.56."""
     session = replace(FIELD, calls=calls, calls_since=calls)
+    policy = CompactionPolicy(prices=CLAUDE, safety=safety)
 
-    assert decide_compaction(CompactionPolicy(prices=CLAUDE), session).reason is reason
+    assert decide_compaction(policy, session).reason is reason
 
 
 @pytest.mark.parametrize(
@@ -259,20 +269,11 @@ def test_the_bank_pays_for_a_compaction_that_would_be_paid_back_five_times(calls
 
 
 def test_a_conversation_that_may_end_before_the_payback_is_not_compacted():
-    young = replace(FIELD, calls=76, calls_since=76)
+    young = replace(FIELD, calls=12, calls_since=12)
     decision = decide_compaction(CompactionPolicy(prices=CLAUDE), young)
 
     assert decision.reason is CompactionReason.DOES_NOT_PAY
     assert decision.break_even == pytest.approx(2.6, abs=0.05)
-
-
-def test_a_lower_safety_factor_compacts_sooner():
-    young = replace(FIELD, calls=76, calls_since=76)
-
-    assert (
-        decide_compaction(CompactionPolicy(prices=CLAUDE, safety=10.0), young).reason
-        is CompactionReason.PAYS
-    )
 
 
 def test_no_compaction_makes_a_prompt_too_short_to_be_cached():

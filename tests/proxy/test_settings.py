@@ -44,7 +44,6 @@ VALUES: dict[str, tuple[str, Any]] = {
     "shared_provider_state": ("true", True),
     "planning": ("observe", PlanningMode.OBSERVE),
     "compaction": ("facts", Compaction.FACTS),
-    "compaction_safety": ("10", 10.0),
     "control_share": ("0.2", 0.2),
     "planning_memory_mb": ("64", 64),
     "learning_stake": ("0.5", 0.5),

@@ -34,6 +34,7 @@ REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "cooling_down": "the last compaction was a short while ago",
         "too_early": "a larger compaction, later, costs less",
         "does_not_pay": "it may end before a compaction is paid back",
+        "stake_lost": "compaction has cost the feature what it may of late",
         # It is left alone.
         "off": "compaction is off",
         "trim": "trim goes no further",

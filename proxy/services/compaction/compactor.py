@@ -6,6 +6,7 @@
     track_unmodified ── the call is sent unmodified after all: reports a changed prefix
     record_refusal ── an upstream took a call only unmodified: cools down conversation, then feature
     record_outcome ── values needed of compacted text, and savings ──▶ steps back, sends alerts
+    share_balances ── what compaction saved each feature, in all processes ──▶ what it may lose
 
 Fails open: whatever goes wrong, the call is sent unmodified, with a reason.
 """
@@ -60,7 +61,7 @@ from proxy.services.compaction.conversations import (
     CoolDowns,
     SentConversation,
 )
-from proxy.services.compaction.live_quality import LiveQuality, Place
+from proxy.services.compaction.live_quality import WINDOW_S, LiveQuality, Place
 from proxy.services.compaction.policies import (
     compaction_policy,
     native_compaction_result,
@@ -68,6 +69,7 @@ from proxy.services.compaction.policies import (
 )
 from proxy.services.compaction.recall_tool import route_takes_recall
 from proxy.services.compaction.signed_thinking import with_thinking_rules
+from proxy.services.compaction.stakes import CompactionStakes, strict_task, with_reason
 from proxy.services.compaction.worker_pool import WorkerPool
 from proxy.store.errors import StoreError
 from proxy.store.store import Store
@@ -83,6 +85,8 @@ _CONVERSATIONS: Final = frozenset({CHAT, RESPONSES, MESSAGES})
 _LARGE_BODY_BYTES: Final = 4 * 1024
 #: Seconds after which a call is sent unmodified.
 _DEADLINE_S: Final = 0.5
+#: Seconds between two readings of the balances that all processes share.
+_BALANCES_INTERVAL_S: Final = 15.0
 #: Features of which it is remembered that conversations may have been compacted.
 _MAX_FEATURES: Final = 8_192
 _MAX_WHY_CHARS: Final = 200
@@ -110,6 +114,7 @@ class Compactor:
         self._tracker = ConversationTracker()
         self._compacted_features: LruCache[Place, bool] = LruCache(_MAX_FEATURES)
         self._cool_downs = CoolDowns()
+        self._stakes = CompactionStakes(defaults.stake)
         self._live_quality = LiveQuality()
         self._stepping_back: set[Place] = set()
         #: Compacts the messages of a chat.
@@ -145,7 +150,7 @@ class Compactor:
             )
         target = route_target(route, call.model, self._now(), call.endpoint)
         self._compacted_features.put(place, value=True)
-        policy = compaction_policy(request, setting, target, route.window, self._defaults.safety)
+        policy = compaction_policy(request, setting, target, route.window, self._stakes.safety)
         body = call.body if call.fields is None else call.fields.thinking_body
         task = CompactionTask(
             call=call,
@@ -192,6 +197,7 @@ class Compactor:
 
     def record_outcome(self, receipt: Receipt) -> None:
         """Counts the outcome of a call, and judges its feature by it."""
+        self._stakes.record(receipt)
         chosen = self._store.compaction_settings.current
         if not receipt.final or not (receipt.compacted or receipt.needed):
             return
@@ -211,6 +217,23 @@ class Compactor:
         if sums.is_dearer:
             self._send_alert(higher_cost_alert(place, sums, self._now()))
 
+    async def share_balances(self) -> None:
+        """Reads the balances of features every few seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(_BALANCES_INTERVAL_S)
+            if self._stakes.is_used:
+                await self.read_balances()
+
+    async def read_balances(self) -> None:
+        """Takes over what compaction saved each feature in the last day, in all processes."""
+        now, receipts = self._now(), self._store.compaction_receipts
+        try:
+            saved = await self._store.ask(receipts.savings_by_feature, now - WINDOW_S, now)
+        except StoreError as error:
+            _log.warning("The balances of compaction were not read: %s", error)
+        else:
+            self._stakes.adopt_stored(saved)
+
     def close(self) -> None:
         """Stops compacting; what waits is dropped."""
         self._workers.close()
@@ -220,12 +243,12 @@ class Compactor:
     ) -> CompactionResult:
         """Compacts the call within the deadline, or says why not."""
         mode, call = task.policy.mode, task.call
-        is_quick = len(call.body) < _LARGE_BODY_BYTES
         try:
-            work = partial(compact_call, task, self.compact_chat)
-            compacted = await self._run_guarded(
-                self._workers.run(call.key.team, work, is_quick=is_quick), call
-            )
+            compacted = await self._compact_once(task)
+            if compacted and self._stakes.refuses(task, compacted, target.rates, self._now()):
+                task = strict_task(task)
+                compacted = await self._compact_once(task)
+                compacted = None if compacted is None else with_reason(compacted)
             if compacted is not None:
                 return self._tracked_result(task, compacted, target)
             result = passthrough_result(mode.value, "failed")
@@ -237,6 +260,13 @@ class Compactor:
             _log.warning("Compaction took too long on call %s; it is sent unmodified", call.id)
             result = passthrough_result(mode.value, "late")
         return await self.track_unmodified(call, result)
+
+    async def _compact_once(self, task: CompactionTask) -> CompactedCall | None:
+        """The outcome of compacting on a worker; None where our own bug made it fail."""
+        work = partial(compact_call, task, self.compact_chat)
+        is_quick = len(task.call.body) < _LARGE_BODY_BYTES
+        running = self._workers.run(task.call.key.team, work, is_quick=is_quick)
+        return await self._run_guarded(running, task.call)
 
     async def _run_guarded(self, work: Awaitable[T], call: Call) -> T | None:
         """The result of work on a call; None where our own bug made it fail.
@@ -321,8 +351,8 @@ def _passthrough_with_note(mode: CompactionMode, why: str) -> CompactionResult:
 def build_compactor(context: AppContext) -> Compactor:
     """The compactor of a gateway, with its settings' defaults; its features are published."""
     settings = context.settings
-    mode, share, safety = settings.compaction, settings.control_share, settings.compaction_safety
-    usual = CompactionDefaults(mode=mode, share=share, safety=safety)
+    mode, share, stake = settings.compaction, settings.control_share, settings.learning_stake_nanos
+    usual = CompactionDefaults(mode=mode, share=share, stake=stake)
     context.publish(CompactedFeaturesCollector(lambda: context.opened.compaction_settings.current))
     return Compactor(
         context.opened, context.tasks, now=context.now, send_alert=context.alert, defaults=usual

@@ -1,6 +1,7 @@
 """Sums of what compaction did for each feature, from the ledger."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from sqlalchemy import (
@@ -16,11 +17,15 @@ from sqlalchemy import (
 )
 
 from compaction.policy import CompactionMode
+from dashboards.reports import ALL_CALLS
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
+from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.timestamps import micros
+
+_QUARTER_S: Final = 900
 
 
 class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +106,23 @@ class CompactionReceipts:
         with read_transaction(self._engine) as connection:
             rows = connection.execute(query).mappings()
             return [CompactionTotals(**row) for row in rows]
+
+    def savings_by_feature(self, since: float, until: float) -> dict[tuple[str, str], int]:
+        """Nano-dollars that compaction saved each feature, resets paid for, by the rollups.
+
+        Args:
+            since: The beginning, in seconds since the epoch; its quarter of an hour counts.
+            until: The end.
+        """
+        edges = [int(since // _QUARTER_S) * _QUARTER_S, int(until // _QUARTER_S + 1) * _QUARTER_S]
+        query = SumQuery(
+            place=lambda rows: [rows.team, rows.feature],
+            addends=lambda rows: {"nanos": rows.compaction_nanos},
+            only=ALL_CALLS,
+        )
+        with read_transaction(self._engine) as connection:
+            sums = bucket_sums(connection, edges, query)
+        return {(team, feature): total["nanos"] for (_, team, feature), total in sums.items()}
 
 
 def _sum(column: ColumnElement[int], name: str) -> Label[int]:

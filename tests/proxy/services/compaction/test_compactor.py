@@ -305,11 +305,3 @@ def test_the_policy_of_a_call_says_what_its_provider_does_with_signed_thinking(t
 
     rules = [(policy.drops_signed, policy.thinks) for policy in shorter.asked]
     assert rules == [(True, False), (False, True), (False, False)]
-
-
-def test_the_configured_safety_factor_is_in_every_policy(tmp_path):
-    shorter = Shorter()
-    with room(tmp_path, shorter, safety=10.0) as (compactor, _):
-        compact(compactor)
-
-    assert [policy.safety for policy in shorter.asked] == [10.0]

@@ -106,3 +106,24 @@ def test_calls_before_the_period_are_not_counted(engine: Engine) -> None:
     inserter(engine)([compacted_receipt(1)])
 
     assert CompactionReceipts(engine).totals(START + 60) == []
+
+
+def test_savings_of_each_feature_are_read_for_a_period(engine: Engine) -> None:
+    hour = 3_600
+    inserter(engine)(
+        [
+            compacted_receipt(1),
+            compacted_receipt(2, compaction_nanos=-9),
+            compacted_receipt(3, feature="code", compaction_nanos=None),
+            compacted_receipt(hour, feature="code", compaction_nanos=7),
+            a_receipt(5),
+        ]
+    )
+    receipts = CompactionReceipts(engine)
+
+    assert receipts.savings_by_feature(START, START + 2 * hour) == {
+        ("t", "chat"): -4,
+        ("t", "code"): 7,
+    }
+    assert receipts.savings_by_feature(START + hour, START + 2 * hour) == {("t", "code"): 7}
+    assert receipts.savings_by_feature(START + 2 * hour, START + 3 * hour) == {}
