@@ -11,8 +11,9 @@ import msgspec
 from compaction.facts.candidates import Candidate, CandidatePin
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
-from compaction.facts.rendering import LINE_END_SIGN, flatten_text
+from compaction.facts.rendering import LINE_END_SIGN
 from compaction.facts.statements import mark_facts, user_facts
+from compaction.language.reply_units import ReplyUnit, reply_units
 from compaction.language.sentences import sentences
 from compaction.language.speech_acts import is_acceptance, is_choice
 from compaction.reading.message import ParsedMessage, Voice
@@ -38,22 +39,14 @@ _ACCEPTED_FACTOR: Final = 1.6
 _holds_value: Final = re.compile(r"\d|\w\W+[^\W\d_a-z](?<![a-z])\w").search
 #: Question marks of all scripts.
 _ASKING: Final = ("?", "\uff1f", "\u061f", "\u037e")
-#: Strings of which a text with Markdown holds at least one; other texts are not searched for it.
-_MARKS: Final = ("**", "- ", "* ", "# ")
-#: Regular expressions for Markdown's marks, which are removed, for numbers of list items, whose
-#: dots would end a sentence, and for a line that only frames a call.
-_MARKDOWN: Final = re.compile(r"\*\*|^[^\S\n]*(?:[-*] |#{1,6} )", re.MULTILINE)
-_NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,3})\.(?= )", re.MULTILINE)
-_FRAME: Final = re.compile(
-    r"^[^\S\n]*(?:`{3}.*|~{3}.*|</?[\w=.-]{1,64}>|[A-Z]{2,}|Action:)$", re.MULTILINE
-)
 #: Characters at a call's beginning by which it is found in the text that holds it.
 _CALL_HEAD_CHARS: Final = 40
 
 
+_NO_UNIT: Final = ReplyUnit("-")
 #: Kinds of facts that sentences become.
 _SPOKEN: Final = frozenset({FactKind.REPLY, FactKind.USER})
-#: Marks a gap between two sentences of a user.
+#: Marks a gap between two sentences of a user, and one in a list of the assistant.
 _CUT: Final = " […] "
 
 
@@ -86,11 +79,15 @@ class Speech:
 
     def __init__(self, part: RegionContents) -> None:
         self._part = part
-        self._replies = _replies(part)
+        self._units = {
+            index: part.find(_scanned_units, _without_calls(message))
+            for index, message in part.messages_of(Voice.ASSISTANT)
+        }
+        self._replies = _replies(part, self._units)
         self._places = {
-            (FactKind.REPLY, fact.messages[0], fact.text): place
-            for facts in self._replies.values()
-            for place, fact in enumerate(facts)
+            (FactKind.REPLY, index, unit.text): place
+            for index, units in self._units.items()
+            for place, unit in enumerate(units)
         }
 
     def candidates(self, *, is_bounded: bool, pins_replies: bool = True) -> Iterator[Candidate]:
@@ -145,12 +142,43 @@ class Speech:
                 yield fact
         for (kind, index), spoken in lines.items():
             spoken.sort(key=lambda fact: self._places.get((kind, index, fact.text), 0))
-            cut = _CUT if kind is FactKind.USER else " "
             places = [self._places.get((kind, index, fact.text), 0) for fact in spoken]
             text = spoken[0].text
             for before, place, fact in zip(places, places[1:], spoken[1:], strict=False):
-                text += (" " if place == before + 1 else cut) + fact.text
+                gap = self._user_gap if kind is FactKind.USER else self._reply_gap
+                text += gap(index, before, place) + fact.text
+            if kind is FactKind.REPLY and (kind, index, spoken[-1].text) in self._places:
+                text = self._with_list_ends(index, places, text)
             yield msgspec.structs.replace(spoken[0], text=text)
+
+    def _user_gap(self, _: int, before: int, place: int) -> str:
+        """The sign between two sentences of a user."""
+        return " " if place == before + 1 else _CUT
+
+    def _reply_gap(self, index: int, before: int, place: int) -> str:
+        """The sign between two units of a reply: for missing items, and at a list's end."""
+        if self._has_items(index, before + 1, place):
+            return _CUT
+        first, second = (self._unit_at(index, at) for at in (before, place))
+        ends_list = first.is_item and not second.is_item and first.text[-1].isalnum()
+        return ". " if ends_list else " "
+
+    def _unit_at(self, index: int, place: int) -> ReplyUnit:
+        units = self._units.get(index, ())
+        return units[place] if place < len(units) else _NO_UNIT
+
+    def _has_items(self, index: int, start: int, end: int) -> bool:
+        """True if units of a reply that are not shown are items of a list."""
+        return any(unit.is_item for unit in self._units.get(index, ())[start:end])
+
+    def _with_list_ends(self, index: int, places: Sequence[int], text: str) -> str:
+        """A reply with a mark for items that are missing before or behind those that stand."""
+        units = self._units[index]
+        if not any(units[place].is_item for place in places):
+            return text
+        before = _CUT.lstrip() if self._has_items(index, 0, places[0]) else ""
+        behind = _CUT.rstrip() if self._has_items(index, places[-1] + 1, len(units)) else ""
+        return f"{before}{text}{behind}"
 
     @cached_property
     def _marks(self) -> Mapping[int, Sequence[Fact]]:
@@ -224,18 +252,20 @@ def _asks(fact: Fact) -> bool:
     return fact.text.endswith(_ASKING)
 
 
-def _replies(part: RegionContents) -> Mapping[int, Sequence[Fact]]:
-    """The sentences of each of the assistant's texts; of equal ones the last."""
+def _replies(
+    part: RegionContents, units_by_message: Mapping[int, Sequence[ReplyUnit]]
+) -> Mapping[int, Sequence[Fact]]:
+    """The units of each of the assistant's texts; of equal ones the last."""
     said_later: set[str] = set()
     replies: dict[int, Sequence[Fact]] = {}
-    for index, message in reversed(part.messages_of(Voice.ASSISTANT)):
+    for index, units in reversed(list(units_by_message.items())):
         facts = []
-        for sentence in part.find(_reply_sentences, _without_calls(message)):
-            if sentence not in said_later:
-                said_later.add(sentence)
+        for unit in units:
+            if unit.text not in said_later:
+                said_later.add(unit.text)
                 turn = part.turn_of(index)
                 facts.append(
-                    Fact(kind=FactKind.REPLY, text=sentence, turns=(turn,), messages=(index,))
+                    Fact(kind=FactKind.REPLY, text=unit.text, turns=(turn,), messages=(index,))
                 )
         if facts:
             replies[index] = facts
@@ -252,13 +282,9 @@ def _without_calls(message: ParsedMessage) -> str:
     return text
 
 
-def _reply_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a reply, without its layout."""
-    text = text[:_SCANNED_CHARS]
-    if any(map(text.__contains__, _MARKS)):
-        text = _MARKDOWN.sub("", text)
-    text = _NUMBERED.sub(r"\1)", _FRAME.sub("", text))
-    return tuple([flatten_text(sentence) for sentence in sentences(text)])
+def _scanned_units(text: str) -> tuple[ReplyUnit, ...]:
+    """The sentences and list items of a reply, without its layout."""
+    return reply_units(text[:_SCANNED_CHARS])
 
 
 def _user_pieces(text: str) -> tuple[str, ...]:

@@ -1,11 +1,23 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compaction.facts.candidates import CandidatePin
 from compaction.facts.fact import FactKind
+from compaction.facts.segment_fitting import segment_within
 from compaction.facts.speech import ReferenceStrength, Speech, reference_strength
-from tests.compaction.facts.regions import assistant, call_and_result, read_contents, texts, user
+from compaction.reading.token_estimate import estimate_tokens
+from tests.compaction.facts.regions import (
+    assistant,
+    call_and_result,
+    read_contents,
+    region,
+    texts,
+    user,
+)
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -133,7 +145,67 @@ def test_layout_and_the_call_that_a_reply_writes_out_are_no_sentences():
     }
     reply["tool_calls"][0]["function"]["arguments"] = "ls -R src"
 
-    assert variants([reply, call_and_result("bash", "x")[1]]) == [["Plan:"], ["look"]]
+    assert variants([reply, call_and_result("bash", "x")[1]]) == [["Plan: - look"]]
+
+
+OPTIONS = assistant(
+    "There are three:\n\n1. **Rome**:\n   - at 9:40\n   - $121\n2. **Oslo**:\n   - at 7:15\n"
+    "3. **Bern**:\n   - at 8:20\n\nWhich do you take?"
+)
+
+
+def reply_line(reply, *places):
+    """The line of a reply of which some units stand."""
+    speech = Speech(read_contents(reply))
+    facts = [one.variants[0][-1] for one in speech.candidates(is_bounded=True)]
+    (line,) = texts(speech.join_sentences([facts[place] for place in places]))
+    return line
+
+
+def test_a_list_item_stands_or_goes_with_its_lines():
+    assert variants(OPTIONS) == [
+        ["There are three: 1) Rome: at 9:40; $121"],
+        ["2) Oslo: at 7:15"],
+        ["3) Bern: at 8:20"],
+        ["Which do you take?"],
+    ]
+
+
+def test_a_list_that_is_not_whole_says_where_items_are_missing():
+    assert (
+        reply_line(OPTIONS, 0, 2) == "There are three: 1) Rome: at 9:40; $121 […] 3) Bern: at 8:20"
+    )
+    assert reply_line(OPTIONS, 1, 3) == "[…] 2) Oslo: at 7:15 […] Which do you take?"
+    assert reply_line(OPTIONS, 1) == "[…] 2) Oslo: at 7:15 […]"
+    assert reply_line(OPTIONS, 3) == "Which do you take?"
+
+
+def test_a_sentence_behind_a_list_is_no_part_of_its_last_item():
+    assert reply_line(assistant("- Fee: 9\n- Bags: 2\n\nIs it right?"), 0, 1, 2) == (
+        "- Fee: 9 - Bags: 2. Is it right?"
+    )
+
+
+list_items = st.lists(
+    st.sampled_from(["W-1041", "Oslo", "at 9:40", "for $12", "by the mill"]), min_size=1, max_size=3
+)
+
+
+@examples(60)
+@given(st.lists(list_items, min_size=1, max_size=8), st.integers(10, 200))
+def test_at_any_size_an_item_has_all_its_lines_and_gaps_are_marked(items, size):
+    numbered = [
+        f"{n}. Way {n}:" + "".join(f"\n   - {line} {n}" for line in lines)
+        for n, lines in enumerate(items, 1)
+    ]
+    listed = "\n".join(["These are open:", *numbered, "", "More?"])
+    text = segment_within(region(user("Which?"), assistant(listed)), size, estimate_tokens)
+
+    line = next((one for one in text.text.split("\n") if one.startswith("assistant: ")), "")
+    stands = [n for n in range(1, len(items) + 1) if f"{n}) Way {n}:" in line]
+    if not text.simple_way:
+        assert all(f"{one} {n}" in line for n in stands for one in items[n - 1])
+        assert not stands or len(stands) == len(items) or "[…]" in line
 
 
 def test_a_warning_about_a_pasted_text_always_stands():
