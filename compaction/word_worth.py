@@ -18,8 +18,10 @@ from compaction.value_tokens import SPACELESS_SCRIPTS
 
 _ascii_words = re.compile(r"\w+(?:[.@/-]\w+)*", re.ASCII).findall
 _L: Final = rf"[^\W{SPACELESS_SCRIPTS}]"
-#: Words of any script; of one that is written without spaces two letters each.
-_any_words = re.compile(rf"{_L}+(?:[.@/-]{_L}+)*|[{SPACELESS_SCRIPTS}]{{1,2}}").findall
+_spaced_words = re.compile(rf"{_L}+(?:[.@/-]{_L}+)*").findall
+#: In scripts that are written without spaces, any two letters in a row: a name is found again
+#: wherever it begins.
+_letter_pairs = re.compile(rf"(?=([{SPACELESS_SCRIPTS}]{{2}}))").findall
 _is_value = re.compile(r".*(?:\d|\w[_.@/-]\w|[a-z][A-Z])", re.DOTALL).match
 #: Worth of each character of a word that holds a figure, of one that begins with a capital, and of
 #: any other; further characters tell no more.
@@ -37,7 +39,7 @@ _LEAST: Final = 0.05
 
 def words_of(text: str) -> list[str]:
     """The words of a text."""
-    return _ascii_words(text) if text.isascii() else _any_words(text)
+    return _ascii_words(text) if text.isascii() else _spaced_words(text) + _letter_pairs(text)
 
 
 def text_size(text: str) -> int:

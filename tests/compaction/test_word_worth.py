@@ -23,9 +23,16 @@ def first_worth(words, word):
     return worth.first if worth else 0.0
 
 
+def test_name_in_a_script_without_spaces_is_found_wherever_it_begins():
+    name = set(words_of("富豪宾馆"))
+
+    assert name <= set(words_of("推荐富豪宾馆。"))
+    assert name <= set(words_of("您推荐富豪宾馆。"))
+
+
 def test_words_of_any_script_are_found():
     assert words_of("Send W-4711, now: src/app.py!") == ["Send", "W-4711", "now", "src/app.py"]
-    assert words_of("营业到十点 now") == ["营业", "到十", "点", "now"]
+    assert words_of("营业到十点 now") == ["now", "营业", "业到", "到十", "十点"]
     assert words_of("Прага, 12") == ["Прага", "12"]
 
 
