@@ -1,24 +1,15 @@
 """Sums over rollups in buckets of time, read from whole days of UTC and a few quarters.
 
-Buckets begin at midnights of any time zone, and days of UTC do not. Each day is counted in the
-bucket that has most of it; the quarters of it that belong to others are read apart, added to
-theirs and taken from the one that has the day::
-
-    buckets      |------------- 0 -------------|------------- 1 ----
-    days of UTC       |------- day 7 -------|------- day 8 -------|
-                 '-+--'                     '-+-----'
-                 day 6, but not counted there      day 8, counted in 1, of which these are 0's
-
-So a month costs as much as its days, whatever its time zone, and sums are exact. Where all days of
-a week of UTC are counted in one bucket, its sum stands for them. Calls of the last
-seconds, which no day has yet, are counted from ``rollup_pending``.
+Buckets begin at midnights of any time zone, and days of UTC do not: ``day_split.py`` says which day
+is counted where, and which quarters are read apart. So a month costs as much as its days, whatever
+its time zone, and sums are exact. Where a week of UTC is all of one bucket, its sum stands for it.
+Calls of the last seconds, which no day has yet, are counted from ``rollup_pending``.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import (
     CTE,
@@ -38,23 +29,17 @@ from sqlalchemy import (
 
 from dashboards.reports import SpendFilter
 from proxy.store.sql import schema
+from proxy.store.sql.rollups.day_split import OUTSIDE, DaySplit, DayStrip, split_days, whole_weeks
 from proxy.store.sql.rollups.rollup_tables import (
     DAY_KEY,
-    DAYS_PER_WEEK,
     HOUR_SUMS,
     hour_column,
     rollup_day_hours,
     rollup_days,
     rollup_pending,
     rollup_weeks,
-    week_of,
 )
 from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions
-
-_DAY_S: Final = 86_400
-_HOUR_S: Final = 3_600
-#: The bucket of moments before the first edge or after the last one.
-_OUTSIDE: Final = -1
 
 Place = Callable[[Columns], Sequence[ColumnElement[Any]]]
 """Returns the values of a row that sums are told apart by."""
@@ -64,25 +49,6 @@ HourAddends = Callable[[Mapping[str, ColumnElement[Any]]], Mapping[str, ColumnEl
 """The same of an hour, whose sums are those of ``HOUR_SUMS``."""
 Sums = dict[tuple[Any, ...], dict[str, int]]
 """Sums by name, of each bucket and place: the key is the bucket's index and the place's values."""
-
-
-@dataclass(frozen=True, slots=True)
-class DayStrip:
-    """A part of a day of UTC that belongs to another bucket than most of the day.
-
-    Attributes:
-        day: The day's number since the epoch.
-        first: Beginning of the part, in seconds since the epoch.
-        last: Its end.
-        bucket: The bucket that it belongs to.
-        counted_in: The bucket that has most of the day.
-    """
-
-    day: int
-    first: int
-    last: int
-    bucket: int
-    counted_in: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,53 +71,11 @@ class SumQuery:
 
     def has_hours(self, strips: Sequence[DayStrip]) -> bool:
         """True if these parts of days can be read by the hour."""
-        edges = (edge for strip in strips for edge in (strip.first, strip.last))
-        return self.hour_addends is not None and not any(edge % _HOUR_S for edge in edges)
+        return self.hour_addends is not None and all(strip.has_whole_hours for strip in strips)
 
     def numbers(self, rows: Columns) -> list[ColumnElement[Any]]:
         """The numbers of a row."""
         return [addend.label(name) for name, addend in self.addends(rows).items()]
-
-
-@dataclass(frozen=True, slots=True)
-class DaySplit:
-    """Days of UTC as parts of buckets; -1 is the bucket of what lies outside of all.
-
-    Attributes:
-        days: Each day that has a part in a bucket, with the bucket that has most of it.
-        strips: Parts of days that belong elsewhere.
-    """
-
-    days: tuple[tuple[int, int], ...]
-    strips: tuple[DayStrip, ...]
-
-
-def split_days(edges: Sequence[int]) -> DaySplit:
-    """The days of UTC between the first and the last edge, in seconds since the epoch."""
-    days, strips = [], []
-    for day in range(edges[0] // _DAY_S, -(-edges[-1] // _DAY_S)):
-        parts = list(_parts(edges, day * _DAY_S, (day + 1) * _DAY_S))
-        most, _, _ = max(parts, key=lambda part: part[2] - part[1])
-        days.append((day, most))
-        strips += [
-            DayStrip(day, first, last, bucket, most)
-            for bucket, first, last in parts
-            if bucket != most
-        ]
-    return DaySplit(tuple(days), tuple(strips))
-
-
-def _parts(edges: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The parts of a range that lie in one bucket or outside: bucket, start, end."""
-    bounds = [start, *(edge for edge in edges if start < edge < end), end]
-    for first, last in pairwise(bounds):
-        yield _bucket_of(edges, first), first, last
-
-
-def _bucket_of(edges: Sequence[int], moment: int) -> int:
-    if not edges[0] <= moment < edges[-1]:
-        return _OUTSIDE
-    return sum(edge <= moment for edge in edges) - 1
 
 
 class _Totals:
@@ -185,7 +109,7 @@ class _Totals:
         return {
             key: dict(zip(names, numbers, strict=True))
             for key, numbers in self._found.items()
-            if key[0] != _OUTSIDE and any(numbers)
+            if key[0] != OUTSIDE and any(numbers)
         }
 
 
@@ -198,8 +122,8 @@ def bucket_sums(connection: Connection, edges: Sequence[int], query: SumQuery) -
             quarters of an hour.
     """
     totals, split = _Totals(), split_days(edges)
-    counted = [day for day in split.days if day[1] != _OUTSIDE]
-    weeks, days = _whole_weeks(counted)
+    counted = [day for day in split.days if day[1] != OUTSIDE]
+    weeks, days = whole_weeks(counted)
     for rows, moment, some in (
         (rollup_weeks.c, rollup_weeks.c.week, weeks),
         (rollup_days.c, rollup_days.c.day, days),
@@ -217,21 +141,6 @@ def bucket_sums(connection: Connection, edges: Sequence[int], query: SumQuery) -
         if split.strips:
             totals.read(connection, _quarters(split, query), more=1)
     return totals.by_name([*query.addends(rollup_days.c)])
-
-
-def _whole_weeks(days: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], ...]:
-    """Weeks all of whose days are of one bucket, and the days of no such week; with buckets."""
-    weeks = defaultdict[tuple[int, int], list[tuple[int, int]]](list)
-    for day, bucket in days:
-        weeks[week_of(day), bucket].append((day, bucket))
-    whole = [week for week, some in weeks.items() if len(some) == DAYS_PER_WEEK]
-    rest = [
-        numbered_day
-        for some in weeks.values()
-        if len(some) < DAYS_PER_WEEK
-        for numbered_day in some
-    ]
-    return whole, rest
 
 
 def _whole(
@@ -309,7 +218,7 @@ def _add_hours(
     if addends is None or not strips:
         return
     rows, names = rollup_day_hours.c, [*query.addends(rollup_days.c)]
-    parts = sorted({_hours_of(day_strip) for day_strip in strips})
+    parts = sorted({day_strip.hours for day_strip in strips})
     numbers: list[ColumnElement[Any]] = []
     for n, (first, end) in enumerate(parts):
         hours = {
@@ -328,7 +237,7 @@ def _add_hours(
     for row in connection.execute(_group_sums(query_rows)):
         place, sums_of_parts = tuple(row[1 : -len(numbers)]), row[-len(numbers) :]
         for strip in days[row[0]]:
-            begin = begins[_hours_of(strip)]
+            begin = begins[strip.hours]
             some = sums_of_parts[begin : begin + len(names)]
             totals.add((strip.bucket, *place), some)
             totals.add((strip.counted_in, *place), some, -1)
@@ -337,12 +246,6 @@ def _add_hours(
 def _hour(name: str, hour: int) -> ColumnElement[int]:
     """A sum of an hour, 0 where it has no call."""
     return func.coalesce(rollup_day_hours.c[hour_column(name, hour)], literal_column("0"))
-
-
-def _hours_of(strip: DayStrip) -> tuple[int, int]:
-    """The first hour of its day that a strip has, and the one after the last."""
-    start = strip.day * _DAY_S
-    return (strip.first - start) // _HOUR_S, (strip.last - start) // _HOUR_S
 
 
 def _value_table(names: Sequence[str], rows: Sequence[tuple[int, ...]]) -> CTE:
@@ -387,7 +290,7 @@ def bucket_case(
 
 def _bucket_sql(moment: str, starts: Sequence[tuple[int, int]]) -> str:
     if len(starts) <= 1:
-        return str(starts[0][1] if starts else _OUTSIDE)
+        return str(starts[0][1] if starts else OUTSIDE)
     middle = len(starts) // 2
     below, above = _bucket_sql(moment, starts[:middle]), _bucket_sql(moment, starts[middle:])
     return f"CASE WHEN {moment} < {starts[middle][0]} THEN {below} ELSE {above} END"

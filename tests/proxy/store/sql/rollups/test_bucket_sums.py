@@ -1,48 +1,23 @@
-from itertools import pairwise
+from bisect import bisect_right
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import create_engine, literal_column, select
 
-from proxy.store.sql.rollups.bucket_sums import DayStrip, split_days
+from proxy.store.sql.rollups.bucket_sums import bucket_case
+from tests.examples import examples
 
-DAY = 86_400
-QUARTER = 900
-
-
-def bucket_of(edges, moment: int) -> int:
-    inside = [n for n, (start, end) in enumerate(pairwise(edges)) if start <= moment < end]
-    return inside[0] if inside else -1
+SQLITE = create_engine("sqlite://")
 
 
-@given(st.lists(st.integers(0, 12 * 96), min_size=2, max_size=20, unique=True).map(sorted))
-def test_days_and_strips_put_each_quarter_into_its_bucket_once(quarters: list[int]) -> None:
-    edges = [quarter * QUARTER for quarter in quarters]
-    split = split_days(edges)
-    counted_in, sums = dict(split.days), {}
-    for strip in split.strips:
-        assert strip.counted_in == counted_in[strip.day] != strip.bucket
-        for moment in range(strip.first, strip.last, QUARTER):
-            assert moment not in sums
-            sums[moment] = strip.bucket
+@examples(60)
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=12, unique=True).map(sorted), st.data())
+def test_the_bucket_of_a_moment_is_that_of_the_latest_start_before_it(starts, data) -> None:
+    buckets = [data.draw(st.integers(-1, 3)) for _ in starts]
+    moment = data.draw(st.integers(starts[0], 60))
+    case = bucket_case(literal_column(str(moment)), list(zip(starts, buckets, strict=True)))
 
-    for moment in range(0, 13 * DAY, QUARTER):
-        day = counted_in.get(moment // DAY, -1)
-        assert sums.get(moment, day) == bucket_of(edges, moment)
-
-
-def test_midnights_of_utc_need_no_quarters() -> None:
-    split = split_days([3 * DAY, 4 * DAY, 6 * DAY])
-
-    assert split.days == ((3, 0), (4, 1), (5, 1))
-    assert split.strips == ()
-
-
-def test_a_day_is_counted_where_most_of_it_lies() -> None:
-    berlin = [DAY - 3_600, 2 * DAY - 3_600]
-    split = split_days(berlin)
-
-    assert split.days == ((0, -1), (1, 0))
-    assert split.strips == (
-        DayStrip(0, DAY - 3_600, DAY, bucket=0, counted_in=-1),
-        DayStrip(1, 2 * DAY - 3_600, 2 * DAY, bucket=-1, counted_in=0),
-    )
+    with SQLITE.connect() as connection:
+        assert (
+            connection.execute(select(case)).scalar() == buckets[bisect_right(starts, moment) - 1]
+        )
