@@ -202,7 +202,7 @@ class Endpoint:
             # Its frames have it, and the body: a cycle that would wait for the collector.
             await relay.refuse(error.with_traceback(None))
         except Exception:
-            _log.exception("Our own mistake on call %s", call_id)
+            _log.exception("Bug in the gateway on call %s; traceback follows", call_id)
             if relay.is_begun:
                 raise
             await relay.refuse(internal_error(call_id))

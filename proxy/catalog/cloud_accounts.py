@@ -1,4 +1,4 @@
-"""An upstream's fields of accounts in clouds: how its requests are signed, and what it takes.
+"""Reads an upstream's cloud account: how its requests are signed, and which beta features it takes.
 
 ::
 

@@ -55,7 +55,7 @@ async def keep_cut_attempts_booked(
             catalog = reloader.snapshot.catalog
             await opened.ask_patiently(book_cut_attempts, opened, catalog, oldest)
         except (StoreError, OSError) as error:
-            _log.warning("Calls that a kill cut off are not booked yet: %s", error)
+            _log.warning("Calls of a killed gateway are not booked yet: %s", error)
         await asyncio.sleep(_LOOK_INTERVAL_S)
 
 

@@ -1,4 +1,4 @@
-"""Hedged attempts that lost, as another began first: their receipts, and their routes' slowness."""
+"""Attempts that lost against a hedge: their receipts, and how slow their routes count as."""
 
 from math import inf
 from typing import Final

@@ -189,7 +189,7 @@ class AlertDispatcher(Collector):
                     await self._store_queued()
         except (StoreError, TimeoutError) as error:
             lost = quantity(len(self._waiting), "alert")
-            _log.warning("Not stored, and lost: %s (%r)", lost, error)
+            _log.warning("Alerts could not be stored and are lost: %s (%r)", lost, error)
 
 
 def _log_alerts(news: Sequence[Alert]) -> None:

@@ -98,7 +98,7 @@ class SentAttempts:
 
     def _note_failure(self, error: OSError) -> None:
         if not self._has_failed:
-            _log.warning("calls under way are not noted against a kill: %s", error)
+            _log.warning("a kill would lose receipts of calls under way: %s", error)
         self._has_failed = True
 
     def close(self) -> None:

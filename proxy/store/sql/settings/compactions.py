@@ -196,6 +196,6 @@ def _mode(text: str) -> CompactionMode | None:
     if not text:
         return None
     if text in _REMOVED_MODES:
-        _log.warning("Compaction mode %s is no more; it goes on as %s", text, _REMOVED_MODES[text])
+        _log.warning("Compaction mode %s no longer exists; %s is used", text, _REMOVED_MODES[text])
         return _REMOVED_MODES[text]
     return CompactionMode(text) if text in _MODES else CompactionMode.OFF

@@ -131,7 +131,7 @@ async def test_alerts_that_cannot_be_stored_at_shutdown_are_logged(store, caplog
         await asyncio.sleep(0.05)
         running.cancel()
         await asyncio.wait({running})
-    assert "Not stored, and lost: 1 alert (" in caplog.text
+    assert "Alerts could not be stored and are lost: 1 alert (" in caplog.text
     assert "The sink `on-call` is not notified for 2 s" in caplog.text
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 import msgspec
 import pytest
 
+from proxy.services.budgets.reconciliation import _batches
 from proxy.store.errors import StoreError
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.ledger.spendings import ended_at
@@ -205,3 +206,58 @@ async def test_spending_during_an_outage_is_added_when_counters_are_back(make_ha
     await asyncio.sleep(1.5)
     assert await harness.level() == CounterLevel(7, 0)
     running.cancel()
+
+
+def test_a_hundred_counters_are_compared_at_a_time() -> None:
+    batches = list(_batches({str(number): number for number in range(250)}))
+
+    assert [len(batch) for batch in batches] == [100, 100, 50]
+    assert batches[2]["249"] == 249
+
+
+@pytest.mark.parametrize(("seconds", "within"), [(4.8, []), (5.2, [5.0])])
+async def test_an_outage_of_more_than_five_seconds_begins_a_checkpoint_shared_for_five(
+    make_harness, seconds: float, within: list[float]
+):
+    harness = make_harness()
+    harness.counters.is_shared = True
+    harness.follow_loop_time()
+    await harness.reconciler.begin()
+    shares: list[float] = []
+    begin_checkpoint = harness.counters.begin_checkpoint
+
+    async def begin(now: float, share_s: float) -> int:
+        shares.append(share_s)
+        return await begin_checkpoint(now, share_s)
+
+    harness.counters.begin_checkpoint = begin
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(1.1)
+    harness.counters.is_lost = True
+    await asyncio.sleep(seconds)
+    harness.counters.is_lost = False
+    await asyncio.sleep(0.6)
+    running.cancel()
+
+    assert shares == within
+
+
+async def test_counters_that_could_not_be_made_whole_are_looked_at_every_second(make_harness):
+    harness = make_harness()
+    harness.follow_loop_time()
+    looks = 0
+
+    def flush(timeout: float) -> bool:
+        nonlocal looks
+        looks += 1
+        return False
+
+    harness.store.drain.flush = flush
+    await harness.reconciler.begin()
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(30)
+    before = looks
+    await asyncio.sleep(60)
+    running.cancel()
+
+    assert looks - before == 60

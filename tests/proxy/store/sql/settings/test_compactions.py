@@ -108,4 +108,4 @@ def test_the_removed_mode_facts_model_goes_on_as_facts_and_says_so(
         connection.execute(update(schema.compactions).values(mode="facts+model"))
 
     assert compactions.all_settings().of(*PLACE).mode is CompactionMode.FACTS
-    assert "facts+model is no more" in caplog.text
+    assert "facts+model no longer exists" in caplog.text
