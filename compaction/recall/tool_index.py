@@ -19,22 +19,21 @@ MAX_ROUNDS: Final = 3
 MAX_RECALL_TOKENS: Final = 8_000
 
 TOOL_NAME: Final = "thriftgate_recall"
-_TOOL: Final[dict[str, Any]] = {
-    "type": "function",
-    "function": {
-        "name": TOOL_NAME,
-        "description": (
-            "Returns earlier messages of this conversation that are shortened in the record. Use it"
-            " only for what the record lacks: by `id`, a turn's number there, or by `query`, a few"
-            " words that the message holds."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {"id": {"type": "string"}, "query": {"type": "string"}},
-        },
-    },
+TOOL_DESCRIPTION: Final = (
+    "Returns earlier messages of this conversation that are shortened in the record. Use it"
+    " only for what the record lacks: by `id`, a turn's number there, or by `query`, a few"
+    " words that the message holds."
+)
+TOOL_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "query": {"type": "string"}},
 }
-TOOL: Final = orjson.dumps(_TOOL)
+_FUNCTION: Final = {
+    "name": TOOL_NAME,
+    "description": TOOL_DESCRIPTION,
+    "parameters": TOOL_SCHEMA,
+}
+TOOL: Final = orjson.dumps({"type": "function", "function": _FUNCTION})
 """The tool as a chat body has it."""
 _INDEX: Final = (
     "\n[Turns {turns} are shortened above. If an answer needs what is missing, call"

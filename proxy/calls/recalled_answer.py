@@ -2,8 +2,8 @@
 
 ::
 
-    upstream's answer ─ reader ─▶ chat ─ filter ─┬─ words ─────────────▶ caller
-          ▲                                      └─ recall at its end
+    upstream's answer ─ reader ─▶ API of the prompt ─ filter ─┬─ words ─────────▶ caller
+          ▲                                                   └─ recall at its end
           └── next round: the prompt, the recall, and what was recalled
 
 The caller sees one answer. What a round says before it recalls is delivered in a stream, and left
@@ -16,14 +16,13 @@ from typing import Final, Protocol
 
 import msgspec
 
-from compaction.recall.tool_index import TOOL_NAME
 from proxy.calls.metering.metering import Meter
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import UpstreamError
 from proxy.providers.answers.generated_text import has_content
-from proxy.providers.chat.recall_calls import RecallFilter, RecallRequest
 from proxy.providers.port import Reader
 from proxy.providers.readers import PassthroughReader
+from proxy.providers.recalls.recall_filter import RecallFilter, RecallRequest, parse_object
 from proxy.providers.sse import parse_events
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import UpstreamExchange
@@ -33,7 +32,7 @@ _ROUND_END_WAIT_S: Final = 2.0
 
 
 class RecallRound(msgspec.Struct, frozen=True):
-    """A round that has begun, and the reader that makes chat of it; None where it is chat."""
+    """A round that has begun, and its reader; None where it comes in the API of its prompt."""
 
     answer: UpstreamAnswer
     reader: Reader | None
@@ -63,18 +62,24 @@ class RecallRounds(Protocol):
 
 
 class RecalledAnswer:
-    """An answer in rounds, as delivery takes it: in chat, without calls of the recall tool.
+    """An answer in rounds, as delivery takes it: without calls of the recall tool.
 
     Attributes:
         first_piece: Up to the first content of the caller's, or all of an answer that is whole.
     """
 
-    def __init__(self, first: UpstreamAnswer, reader: Reader | None, rounds: RecallRounds) -> None:
+    def __init__(
+        self,
+        first: UpstreamAnswer,
+        reader: Reader | None,
+        rounds: RecallRounds,
+        recall_filter: RecallFilter,
+    ) -> None:
         """Take over an answer at its first content."""
         self._answer = first
         self._reader: Reader = reader or PassthroughReader()
         self._rounds = rounds
-        self._filter = RecallFilter(TOOL_NAME, streamed=first.is_stream)
+        self._filter = recall_filter
         self._has_ended = self._has_delivered = self._is_between = self._is_over = False
         self.first_piece = b""
 
@@ -184,7 +189,6 @@ class RecalledAnswer:
         out = b""
         while True:
             await self._end_round()
-            seen = self._filter.seen
             self._is_between = True
             following = await self._rounds.open(
                 request, self._answer, has_delivered=self._has_delivered
@@ -196,8 +200,7 @@ class RecalledAnswer:
             self._answer = following.answer
             self._reader = following.reader or PassthroughReader()
             self._has_ended = False
-            opened = seen if self.is_stream else None
-            self._filter = RecallFilter(TOOL_NAME, streamed=self.is_stream, opened=opened)
+            self._filter = self._filter.next_round()
             out += self._pass_on(self._answer.first_piece)
             # Delivery ends with a round that has ended, so none that recalls is left there.
             if (again := self._filter.request) is None:
@@ -217,7 +220,7 @@ class RecalledAnswer:
 
 
 class RecalledReader:
-    """Reads a recalled answer for its caller: delivery gives it chat, and asks for the end."""
+    """Reads a recalled answer for its caller, whose API may be another than its prompt's."""
 
     def __init__(self, answer: RecalledAnswer, caller_reader: Reader | None) -> None:
         self._answer = answer
@@ -239,4 +242,8 @@ class RecalledReader:
 
 def _has_words(run: bytes) -> bool:
     """True if a run of events holds more than an opening."""
-    return any(has_content("", event.data) for event in parse_events(run))
+    for event in parse_events(run):
+        kind = (parse_object(event.data) or {}).get("type")
+        if has_content(kind if isinstance(kind, str) else event.name, event.data):
+            return True
+    return False

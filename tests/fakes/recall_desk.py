@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-import openai
-
 from compaction.policy import CompactionMode
 from compaction.recall.tool_index import TOOL_NAME
 from proxy.app import Gateway, gateway
@@ -16,7 +14,17 @@ from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.recalling_model import ModelTurn, RecallingModel, Script, serving_model
+from tests.fakes.model_wires import ModelTurn
+from tests.fakes.recall_apis import (
+    APIS,
+    Api,
+    RecalledReply,
+    offers_recall,
+    question,
+    recalled_texts,
+    words_of,
+)
+from tests.fakes.recalling_model import RecallingModel, Script, serving_model
 
 NOW = 1_790_000_000.0
 CATALOG = """
@@ -24,9 +32,19 @@ CATALOG = """
 kind = "openai"
 base_url = "{url}"
 
+[upstreams.lab-anthropic]
+kind = "anthropic"
+base_url = "{url}"
+
 [[models]]
 id = "talker"
 upstream = "lab"
+price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
+max_output = 1000
+
+[[models]]
+id = "thinker"
+upstream = "lab-anthropic"
 price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
 max_output = 1000
 """
@@ -74,20 +92,12 @@ class Desk:
         teams = running.store.teams
         self.teams = [teams.create(name, now=NOW) for name in ("acme", "zenith")]
         self.keys = [teams.create_key(team.id, "first", now=NOW)[1] for team in self.teams]
-        self._clients = [
-            openai.AsyncOpenAI(base_url=self.url, api_key=key, max_retries=0) for key in self.keys
-        ]
 
-    async def ask(self, messages: list[Any], team: int = 0, **fields: Any) -> Any:
-        """The raw answer to a call that is compacted at once."""
-        return await self._clients[team].chat.completions.with_raw_response.create(
-            model="talker", messages=messages, extra_headers=FORCED, **fields
-        )
-
-    async def close(self) -> None:
-        """Close its clients."""
-        for client in self._clients:
-            await client.close()
+    async def ask(
+        self, messages: list[Any], api: Api = APIS[0], team: int = 0, **fields: Any
+    ) -> RecalledReply:
+        """The answer to a call that is compacted at once."""
+        return await api.ask(self.url, self.keys[team], messages, extra_headers=FORCED, **fields)
 
     async def receipts(self, call_id: str, team: int = 0) -> list[Receipt]:
         """The receipts of a call."""
@@ -117,7 +127,6 @@ async def running_desk(folder: Path, script: Script) -> AsyncIterator[Desk]:
                 )
             running.store.compaction_settings.refresh()
             yield desk
-            await desk.close()
 
 
 def run(folder: Path, script: Script, work: Callable[[Desk], Coroutine[Any, Any, None]]) -> None:
@@ -151,39 +160,13 @@ def conversation(number: int) -> tuple[list[dict[str, str]], str]:
     return [*messages, {"role": "user", "content": question.format(things[asked])}], places[asked]
 
 
-def words_of(body: dict[str, Any]) -> str:
-    """All that a body says."""
-    return "\n".join(str(message.get("content")) for message in body["messages"])
-
-
-def offers_recall(body: dict[str, Any]) -> bool:
-    return any(tool["function"]["name"] == TOOL_NAME for tool in body.get("tools", ()))
-
-
 def recall_once(body: dict[str, Any]) -> ModelTurn:
     """A model that recalls the words of its question, and answers with all that it then knows."""
-    last = body["messages"][-1]
-    if last["role"] == "tool":
-        return ModelTurn(text=last["content"])
+    if texts := recalled_texts(body):
+        return ModelTurn(text=texts[-1])
     if offers_recall(body):
-        return ModelTurn(calls=[(TOOL_NAME, {"query": last["content"]})])
+        return ModelTurn(calls=[(TOOL_NAME, {"query": question(body)})])
     return ModelTurn(text=words_of(body))
-
-
-async def text_of(raw: Any, *, is_streamed: bool) -> str:
-    """The words of an answer, in which no tool call may be seen."""
-    if not is_streamed:
-        (choice,) = raw.parse().choices
-        assert (choice.message.tool_calls, choice.finish_reason) == (None, "stop")
-        return str(choice.message.content)
-    chunks = [chunk async for chunk in raw.parse()]
-    choices = [choice for chunk in chunks for choice in chunk.choices]
-    assert not any(chunk.usage for chunk in chunks)  # nobody asked for it
-    assert len({chunk.id for chunk in chunks}) == 1
-    assert not any(choice.delta.tool_calls for choice in choices)
-    assert [c.finish_reason for c in choices if c.finish_reason] == ["stop"]
-    assert [c.delta.role for c in choices if c.delta.role] == ["assistant"]
-    return "".join(choice.delta.content or "" for choice in choices)
 
 
 async def last_receipt(desk: Desk) -> Receipt:

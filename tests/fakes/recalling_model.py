@@ -1,39 +1,36 @@
-"""A scripted model behind a chat API, on a real socket: each answer is what a script says."""
+"""A scripted model behind the three APIs, on a real socket: each answer is what a script says."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
+from compaction.recall.tool_index import TOOL_NAME
 from proxy.tools.simulator.server import serving
-
-Json = dict[str, Any]
-#: Words of a streamed answer in one chunk.
-_CHUNK_WORDS = 3
-_CREATED = 1_790_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelTurn:
-    """One answer of the model.
-
-    Attributes:
-        calls: Names and arguments of the tools it calls, after its text.
-        status: The status; any but 200 is an error.
-        breaks: True if the connection breaks before the end.
-        hangs: True if nothing comes, ever.
-    """
-
-    text: str = ""
-    calls: Sequence[tuple[str, Json]] = ()
-    status: int = 200
-    breaks: bool = False
-    hangs: bool = False
-
+from tests.fakes.model_wires import (
+    Json,
+    ModelTurn,
+    chat_chunks,
+    chat_completion,
+    message,
+    message_events,
+    response,
+    response_events,
+)
 
 Script = Callable[[Json], ModelTurn]
+Whole = Callable[[Json, ModelTurn, int], Json]
+Events = Callable[[Json, ModelTurn, int], Iterator[bytes]]
+#: Answers by the last part of the path.
+_WIRES: Final[Mapping[str, tuple[Whole, Events]]] = {
+    "completions": (chat_completion, chat_chunks),
+    "messages": (message, message_events),
+    "responses": (response, response_events),
+}
+_REFUSAL: Final = {"message": "no", "type": "invalid_request_error", "code": None}
 
 
 @dataclass
@@ -42,10 +39,12 @@ class RecallingModel:
 
     Attributes:
         script: Returns the answer to a body.
+        go_on: Set to have answers that wait go on.
     """
 
     script: Script
     bodies: list[Json] = field(default_factory=list)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
         """Answer one request, as an ASGI application."""
@@ -59,21 +58,23 @@ class RecallingModel:
                 break
         body = orjson.loads(raw)
         self.bodies.append(body)
-        answer = self.script(body)
-        if answer.hangs:
+        turn = self.script(body)
+        if turn.hangs:
             while (await receive())["type"] != "http.disconnect":
                 pass
             return
-        if answer.status != 200:
-            error = {"error": {"message": "no", "type": "invalid_request_error", "code": None}}
-            await _send(send, answer.status, "application/json", [orjson.dumps(error)])
+        whole, events = _WIRES[scope["path"].rpartition("/")[2]]
+        if turn.status != 200:
+            error = {"type": "error", "error": _REFUSAL}
+            await _send(send, turn.status, "application/json", [orjson.dumps(error)])
         elif body.get("stream"):
-            pieces = list(_chunks(body, answer, len(self.bodies)))
-            await _send(send, 200, "text/event-stream", pieces, breaks=answer.breaks)
+            pieces = list(events(body, turn, len(self.bodies)))
+            gate = self.go_on if turn.waits else None
+            await _send(send, 200, "text/event-stream", pieces, breaks=turn.breaks, gate=gate)
         else:
-            whole = orjson.dumps(_completion(body, answer, len(self.bodies)))
-            pieces = [whole[: len(whole) // 2]] if answer.breaks else [whole]
-            await _send(send, 200, "application/json", pieces, breaks=answer.breaks)
+            answer = orjson.dumps(whole(body, turn, len(self.bodies)))
+            pieces = [answer[: len(answer) // 2]] if turn.breaks else [answer]
+            await _send(send, 200, "application/json", pieces, breaks=turn.breaks)
 
 
 @asynccontextmanager
@@ -85,77 +86,20 @@ async def serving_model(script: Script) -> AsyncIterator[tuple[RecallingModel, s
 
 
 async def _send(
-    send: Any, status: int, media: str, pieces: Sequence[bytes], *, breaks: bool = False
+    send: Any,
+    status: int,
+    media: str,
+    pieces: Sequence[bytes],
+    *,
+    breaks: bool = False,
+    gate: asyncio.Event | None = None,
 ) -> None:
     head = [(b"content-type", media.encode())]
     await send({"type": "http.response.start", "status": status, "headers": head})
     for piece in pieces:
+        if gate is not None and TOOL_NAME.encode() in piece and b'"response":{' not in piece:
+            await gate.wait()
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     if breaks:
         raise ConnectionResetError
     await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _usage(body: Json, answer: ModelTurn) -> Json:
-    prompt = len(orjson.dumps(body["messages"])) // 4
-    generated = len(answer.text) // 4 + 10
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": generated,
-        "total_tokens": prompt + generated,
-    }
-
-
-def _tool_calls(answer: ModelTurn, number: int) -> Iterator[Json]:
-    for place, (name, arguments) in enumerate(answer.calls):
-        function = {"name": name, "arguments": orjson.dumps(arguments).decode()}
-        yield {"id": f"call_{number}_{place}", "type": "function", "function": function}
-
-
-def _completion(body: Json, answer: ModelTurn, number: int) -> Json:
-    message: Json = {"role": "assistant", "content": answer.text or None}
-    if answer.calls:
-        message["tool_calls"] = list(_tool_calls(answer, number))
-    finish = "tool_calls" if answer.calls else "stop"
-    return {
-        "id": f"chatcmpl-{number}",
-        "object": "chat.completion",
-        "created": _CREATED,
-        "model": body["model"],
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": _usage(body, answer),
-    }
-
-
-def _chunks(body: Json, answer: ModelTurn, number: int) -> Iterator[bytes]:
-    def chunk(delta: Json, finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return _event({**opening, "choices": [choice]})
-
-    opening = {
-        "id": f"chatcmpl-{number}",
-        "object": "chat.completion.chunk",
-        "created": _CREATED,
-        "model": body["model"],
-    }
-    yield chunk({"role": "assistant", "content": ""})
-    words = answer.text.split(" ") if answer.text else []
-    for start in range(0, len(words), _CHUNK_WORDS):
-        text = " ".join(words[start : start + _CHUNK_WORDS])
-        yield chunk({"content": text if start == 0 else f" {text}"})
-    for place, call in enumerate(_tool_calls(answer, number)):
-        arguments = call["function"]["arguments"]
-        begun = {**call, "index": place, "function": {**call["function"], "arguments": ""}}
-        yield chunk({"tool_calls": [begun]})
-        for start in range(0, len(arguments), 7):
-            part = {"index": place, "function": {"arguments": arguments[start : start + 7]}}
-            yield chunk({"tool_calls": [part]})
-    if answer.breaks:
-        return
-    yield chunk({}, "tool_calls" if answer.calls else "stop")
-    yield _event({**opening, "choices": [], "usage": _usage(body, answer)})
-    yield b"data: [DONE]\n\n"
-
-
-def _event(value: Json) -> bytes:
-    return b"data: " + orjson.dumps(value) + b"\n\n"

@@ -99,7 +99,7 @@ async def prepare_round(
     """The request of a further round: the first one's prompt goes on, within the same limits.
 
     Args:
-        append: Appends the messages of the rounds so far to a chat body.
+        append: Appends what was said and recalled in the rounds so far to a body.
 
     Raises:
         CallerError: If it cannot be said to the route's upstream.

@@ -11,25 +11,36 @@ from typing import Any, Final
 import msgspec
 
 from compaction.recall.removed_messages import Recall, RemovedMessages
-from compaction.recall.tool_index import MAX_RECALL_TOKENS, MAX_ROUNDS
+from compaction.recall.tool_index import MAX_RECALL_TOKENS, MAX_ROUNDS, TOOL_NAME
 from proxy.calls.attempts.attempt import Attempt
 from proxy.calls.attempts.preparing import prepare_round
 from proxy.calls.attempts.sending import upstream_answer
 from proxy.calls.attempts.steps import AnsweredAttempt
 from proxy.calls.deadlines import AwaitedEvent
+from proxy.calls.eligibility.eligibility import CHAT, RESPONSES
 from proxy.calls.metering.recall_tally import RecallTally
 from proxy.calls.metering.settlement import estimate_from_length
 from proxy.calls.recalled_answer import RecalledAnswer, RecalledReader, RecallRound
 from proxy.calls.upstream_answer import UpstreamAnswer, read_failure, translate_piece
 from proxy.errors import CallerError, UpstreamError
-from proxy.providers.chat.recall_calls import RecallRequest, with_answers
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest
+from proxy.providers.recalls.chat_recalls import CHAT_RECALLS
+from proxy.providers.recalls.messages_recalls import MESSAGES_RECALLS
+from proxy.providers.recalls.recall_filter import RecallFormat, RecallRequest
+from proxy.providers.recalls.responses_recalls import RESPONSES_RECALLS
+from proxy.records.call import MESSAGES
 from proxy.upstream.port import open_resending, was_never_sent
 
 _log = logging.getLogger("thriftgate.compaction")
 
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
+#: The recalls of a prompt, by its API.
+_FORMATS: Final = {
+    CHAT: CHAT_RECALLS,
+    MESSAGES: MESSAGES_RECALLS,
+    RESPONSES: RESPONSES_RECALLS,
+}
 #: Bytes of a conversation from which on it takes a millisecond or more to search.
 _MIN_THREADED_BODY_BYTES: Final = 16 * 1024
 
@@ -44,8 +55,10 @@ async def recall(attempt: Attempt, step: AnsweredAttempt) -> AnsweredAttempt:
     answer = step.answer
     if removed is None or tally is None or not isinstance(answer, UpstreamAnswer):
         return step
-    rounds = _Rounds(attempt, step, removed, tally)
-    recalled = RecalledAnswer(answer, step.request.reader, rounds)
+    format_ = _FORMATS[step.info.sent_call.endpoint]
+    rounds = _Rounds(attempt, step, (removed, format_), tally)
+    recall_filter = format_.filter_type(TOOL_NAME, streamed=answer.is_stream)
+    recalled = RecalledAnswer(answer, step.request.reader, rounds, recall_filter)
     reader = RecalledReader(recalled, step.request.caller_reader)
     request = msgspec.structs.replace(step.request, reader=reader)
     rounds.step = attempt.reach(msgspec.structs.replace(step, answer=recalled, request=request))
@@ -63,12 +76,12 @@ class _Rounds:
         self,
         attempt: Attempt,
         step: AnsweredAttempt,
-        removed: RemovedMessages,
+        recalled: tuple[RemovedMessages, RecallFormat],
         tally: RecallTally,
     ) -> None:
         self.step = step
         self._attempt = attempt
-        self._removed = removed
+        self._removed, self._format = recalled
         self._tally = tally
         self._appended: list[tuple[RecallRequest, list[str]]] = []
 
@@ -131,9 +144,9 @@ class _Rounds:
         self._reach(was_accepted=False)
 
     def _append(self, body: bytes) -> bytes:
-        """A chat body with the messages of the rounds so far."""
+        """A body with what was said and recalled in the rounds so far."""
         for request, answers in self._appended:
-            body = with_answers(body, request, answers)
+            body = self._format.append(body, request, answers)
         return body
 
     async def _begin(self, prepared: PreparedRequest) -> UpstreamAnswer:

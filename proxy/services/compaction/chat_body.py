@@ -66,6 +66,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
         control_share: The part of all conversations that is sent unmodified, to compare with.
         model: The name that the upstream knows its model by; "" counts as most do.
         takes_recall: True if the route lets a tool of the gateway be answered in between.
+        keeps_responses: True if the route's provider keeps Responses that do not say otherwise.
     """
 
     call: Call
@@ -75,6 +76,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
     secret: bytes
     model: str = ""
     takes_recall: bool = False
+    keeps_responses: bool = True
 
 
 class ConversationIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,9 +159,9 @@ def compact_call(
 def _policy(task: CompactionTask, prompt: Prompt) -> CompactionPolicy:
     """The task's policy; that of ``facts`` where the call cannot be given the recall tool."""
     policy = task.policy
-    is_recalled = policy.mode is CompactionMode.FACTS_RECALL
-    is_chat = "messages" in prompt.fields and not prompt.is_native
-    if not is_recalled or (is_chat and task.takes_recall and takes_recall(prompt)):
+    if policy.mode is not CompactionMode.FACTS_RECALL:
+        return policy
+    if task.takes_recall and takes_recall(prompt, keeps_responses=task.keeps_responses):
         return policy
     return msgspec.structs.replace(policy, mode=CompactionMode.FACTS)
 

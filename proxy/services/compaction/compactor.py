@@ -159,7 +159,8 @@ class Compactor:
             control_share=self._defaults.share,
             secret=self._store.secret,
             model=target.model,
-            takes_recall=route_takes_recall(body, route),
+            takes_recall=route_takes_recall(route),
+            keeps_responses=route.upstream.serves_responses,
         )
         return await self._compact_in_time(task, target)
 

@@ -2,65 +2,121 @@
 
 A call without it is compacted as in mode ``facts``. Its own tools, ``tool_choice`` and all other
 fields stay as they are; the tool comes last, so that those before it stay in the provider's cache.
+
+Source: OpenAI API reference, create a chat completion, create a response; Anthropic API, create a
+message, and tools that Anthropic defines (2026-11).
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
-from compaction.recall.tool_index import TOOL, TOOL_NAME
+from compaction.recall.tool_index import TOOL, TOOL_DESCRIPTION, TOOL_NAME, TOOL_SCHEMA
 from proxy.catalog.entries import Route
+from proxy.prefix.prompts.items import is_items, is_stored
 from proxy.prefix.prompts.prompt import Prompt
-from proxy.services.compaction.signed_thinking import may_return_thinking
 
 _TOOLS: Final = "tools"
 #: Fields with which a call without tools of its own is left without one: they rule tools out, or
 #: say how a prompt that has none is answered.
 _WITHOUT_TOOLS: Final = ("tool_choice", "prediction", "modalities", "audio", "web_search_options")
-#: Fields with which no call is given one: the form of its answer is its caller's.
-_NEVER: Final = ("functions", "function_call", "prediction", "audio")
+#: Fields with which no call is given one: the form of its answer is its caller's, or the provider
+#: acts for itself.
+_NEVER: Final = (
+    "functions",
+    "function_call",
+    "prediction",
+    "audio",
+    "mcp_servers",
+    "container",
+    "output_format",
+)
 _NULL: Final = b"null"
+_FALSE: Final = b"false"
 _ONE: Final = b"1"
-_FUNCTION: Final = "function"
 _TEXT: Final = "text"
+#: Tools that callers run: by all of their type, and by how it begins.
+_OWN_TOOLS: Final = frozenset({"function", "custom"})
+_OWN_ANTHROPIC_TOOLS: Final = ("bash_", "computer_", "memory_", "text_editor_")
 #: Most tools of a call. Source: OpenAI API reference, create a chat completion (2026-11).
 _MAX_TOOLS: Final = 128
+_NAMED: Final[dict[str, Any]] = {"name": TOOL_NAME, "description": TOOL_DESCRIPTION}
+_PARAMETERS: Final = {"parameters": TOOL_SCHEMA, "strict": False}
+#: The tool of a Messages and of a Responses body, in the shape that planning has of them.
+_MESSAGES_TOOL: Final = msgspec.json.encode(
+    {"type": "function", "function": {**_NAMED, "input_schema": TOOL_SCHEMA}}
+)
+_RESPONSES_TOOL: Final = msgspec.json.encode(
+    {"type": "function", "function": {"type": "function", **_NAMED, **_PARAMETERS}}
+)
 
 
 class _Typed(msgspec.Struct):
     type: str = ""
 
 
+class _Formed(msgspec.Struct):
+    format: _Typed | None = None
+
+
 _typed: Final = msgspec.json.Decoder(_Typed).decode
 _typed_or_null: Final = msgspec.json.Decoder(_Typed | None).decode
+_formed_or_null: Final = msgspec.json.Decoder(_Formed | None).decode
 
 
-def route_takes_recall(body: bytes, route: Route) -> bool:
-    """True if a route's model calls tools, and sends back nothing that is bound to its place.
+def route_takes_recall(route: Route) -> bool:
+    """True if a route's model calls tools."""
+    return route.can is None or "tools" in route.can
+
+
+def takes_recall(prompt: Prompt, *, keeps_responses: bool) -> bool:
+    """True if a call may be given the recall tool: one answer in words, and no tool of its name.
 
     Args:
-        body: The call's, or as much of it as asks for thinking.
+        keeps_responses: True if the provider keeps Responses that do not say otherwise. Its caller
+            might go on from one that has a recall, which nothing answers there.
     """
-    calls_tools = route.can is None or "tools" in route.can
-    return calls_tools and not may_return_thinking(body, route)
-
-
-def takes_recall(prompt: Prompt) -> bool:
-    """True if a call may be given the recall tool: one answer in words, and no tool of its name."""
     fields = {name: raw.strip() for name, raw in prompt.fields.items() if raw.strip() != _NULL}
     if fields.get("n", _ONE) != _ONE or any(name in fields for name in _NEVER):
         return False
     if not prompt.tools and any(name in fields for name in _WITHOUT_TOOLS):
         return False
+    if is_items(prompt.fields) and not _is_stateless(fields, keeps_responses=keeps_responses):
+        return False
+    return _has_room(prompt) and _answers_in_words(fields)
+
+
+def _is_stateless(fields: Mapping[str, bytes], *, keeps_responses: bool) -> bool:
+    """True if the provider keeps nothing of a Responses call."""
+    is_kept = keeps_responses and is_stored(fields)
+    return not is_kept and fields.get("background", _FALSE) == _FALSE
+
+
+def _has_room(prompt: Prompt) -> bool:
+    """True if one more tool of the caller's kind may stand beside its own."""
     if any(TOOL_NAME.encode() in tool for tool in prompt.tools):
         return False
     try:
         kinds = {_typed(tool).type for tool in prompt.tools}
-        answer_form = _typed_or_null(fields.get("response_format", _NULL))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    has_room = len(prompt.tools) < _MAX_TOOLS and kinds <= {_FUNCTION}
-    return has_room and (answer_form is None or answer_form.type == _TEXT)
+    others = kinds - _OWN_TOOLS
+    has_own = not others or (
+        prompt.is_native and all(kind.startswith(_OWN_ANTHROPIC_TOOLS) for kind in others)
+    )
+    return has_own and len(prompt.tools) < _MAX_TOOLS
+
+
+def _answers_in_words(fields: Mapping[str, bytes]) -> bool:
+    """True if the answer has no form that its caller gave it."""
+    try:
+        form = _typed_or_null(fields.get("response_format", _NULL))
+        options = [_formed_or_null(fields.get(name, _NULL)) for name in (_TEXT, "output_config")]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    forms = [form, *(option.format for option in options if option is not None)]
+    return all(one is None or one.type == _TEXT for one in forms)
 
 
 def with_recall_tool(prompt: Prompt) -> Prompt:
@@ -68,4 +124,9 @@ def with_recall_tool(prompt: Prompt) -> Prompt:
     fields = prompt.fields if _TOOLS in prompt.fields else {**prompt.fields, _TOOLS: b""}
     if fields[_TOOLS].strip() == _NULL:
         fields = {**fields, _TOOLS: b""}
-    return msgspec.structs.replace(prompt, fields=fields, tools=(*prompt.tools, TOOL))
+    tool = TOOL
+    if prompt.is_native:
+        tool = _MESSAGES_TOOL
+    elif is_items(prompt.fields):
+        tool = _RESPONSES_TOOL
+    return msgspec.structs.replace(prompt, fields=fields, tools=(*prompt.tools, tool))

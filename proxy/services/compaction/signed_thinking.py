@@ -58,19 +58,6 @@ def _frees_closed_turns(route: Route) -> bool:
     return upstream.speaks_messages or upstream.kind == "gemini" or is_openai
 
 
-def may_return_thinking(body: bytes, route: Route) -> bool:
-    """True if the answer may hold signed thinking of Claude, which its caller sends back."""
-    if not route.upstream.speaks_messages:
-        return False
-    if route.traits & {"bound_thinking", "always_thinking"}:
-        return _may_think(body, route)
-    fields = _thinking_request(body)
-    if fields is None:
-        return True
-    is_asked = fields.thinking is not None and fields.thinking.type != _DISABLED
-    return is_asked or fields.reasoning_effort not in {None, _NONE}
-
-
 def _may_think(body: bytes, route: Route) -> bool:
     """True if the answer may hold thinking; such models think unless told not to."""
     if "always_thinking" in route.traits:

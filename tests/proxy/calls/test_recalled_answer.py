@@ -11,8 +11,9 @@ from compaction.recall.tool_index import TOOL_NAME
 from proxy.calls.recalled_answer import RecalledAnswer, RecalledReader, RecallRound
 from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import UpstreamError
-from proxy.providers.chat.recall_calls import RecallRequest
 from proxy.providers.readers import PassthroughReader
+from proxy.providers.recalls.chat_recalls import ChatRecallFilter
+from proxy.providers.recalls.recall_filter import RecallRequest
 from tests.fakes.upstream import EVENTS, ScriptedAnswer, unreachable
 from tests.proxy.calls.begun_answer import begin_answer
 
@@ -66,7 +67,8 @@ async def pieces_of(answer: RecalledAnswer) -> list[bytes]:
 
 
 async def begin_recalled(first: ScriptedAnswer, rounds: FakeRounds) -> RecalledAnswer:
-    return RecalledAnswer(await begin_answer(first, generates=True), None, rounds)
+    begun = await begin_answer(first, generates=True)
+    return RecalledAnswer(begun, None, rounds, ChatRecallFilter(TOOL_NAME, streamed=True))
 
 
 def text_of(pieces: Sequence[bytes]) -> str:

@@ -41,12 +41,10 @@ def why(request=None, shorter=None, **fields):
     [
         ("chat/completions", True, True),
         ("chat/completions", False, False),
-        ("messages", True, False),
+        ("messages", True, True),
     ],
 )
-def test_the_recall_tool_is_given_to_chat_calls_whose_route_takes_it(
-    endpoint, takes_recall, is_given
-):
+def test_the_recall_tool_is_given_to_calls_whose_route_takes_it(endpoint, takes_recall, is_given):
     policy = CompactionPolicy(mode=CompactionMode.FACTS_RECALL, force=True, least=300, target=300)
     messages = [chat_message("user", "Hello."), *talk(40)[1:]]
     request = chat(*messages, endpoint=endpoint)

@@ -46,7 +46,7 @@ def prompt(**fields: Any) -> Prompt:
     ],
 )
 def test_the_tool_is_added_where_the_answer_has_no_form_of_its_own(fields, is_taken):
-    assert takes_recall(prompt(**fields)) is is_taken
+    assert takes_recall(prompt(**fields), keeps_responses=True) is is_taken
 
 
 @pytest.mark.parametrize("tools", [[], [FIND], None])
@@ -62,19 +62,63 @@ def test_the_tool_comes_behind_the_callers_own_and_all_else_stays(tools):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "body", "is_taken"),
+    ("fields", "is_taken"),
     [
-        (route("openai"), b"{}", True),
-        (route("openai", can=frozenset({"vision"})), b"{}", False),
-        (route("openai", can=frozenset({"tools"})), b"{}", True),
-        (route("anthropic", "anthropic"), b"{}", True),
-        (route("anthropic", "anthropic"), b'{"thinking":{"type":"enabled"}}', False),
-        (route("anthropic", "anthropic"), b'{"reasoning_effort":"low"}', False),
-        (route("anthropic", "anthropic"), b'{"reasoning_effort":"none"}', True),
-        (route("anthropic", "anthropic"), b"no json", False),
-        (route("anthropic", "anthropic", traits=frozenset({"bound_thinking"})), b"{}", False),
-        (route("openai"), b'{"reasoning_effort":"high"}', True),
+        ({}, True),
+        ({"tools": [{"name": "find", "input_schema": {}}], "tool_choice": {"type": "any"}}, True),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, True),
+        ({"tools": [{"type": "web_search_20260209", "name": "web_search"}]}, False),
+        ({"tool_choice": {"type": "none"}}, False),
+        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}, True),
+        ({"output_config": {"format": {"type": "json_schema", "schema": {}}}}, False),
+        ({"mcp_servers": []}, False),
     ],
 )
-def test_routes_take_the_tool_where_models_call_tools_and_sign_no_thinking(chosen, body, is_taken):
-    assert route_takes_recall(body, chosen) is is_taken
+def test_messages_calls_are_given_the_tool_where_their_answer_is_in_words(fields, is_taken):
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
+    given = parse_prompt(orjson.dumps(body), is_native=True)
+    tools = orjson.loads(with_recall_tool(given).render())["tools"]
+
+    assert takes_recall(given, keeps_responses=True) is is_taken
+    assert tools[:-1] == fields.get("tools", [])
+    assert (tools[-1]["name"], tools[-1]["input_schema"]["type"]) == (TOOL_NAME, "object")
+
+
+@pytest.mark.parametrize(
+    ("fields", "keeps_responses", "is_taken"),
+    [
+        ({"store": False}, True, True),
+        ({"store": False, "reasoning": {"effort": "high"}}, True, True),
+        ({}, True, False),
+        ({"store": True}, True, False),
+        ({}, False, True),
+        ({"store": False, "background": True}, True, False),
+        ({"store": False, "text": {"format": {"type": "json_object"}}}, True, False),
+        ({"store": False, "text": {"verbosity": "low"}}, True, True),
+        ({"store": False, "tools": [{"type": "web_search"}]}, True, False),
+        ({"store": False, "tools": [{"type": "custom", "name": "patch"}]}, True, True),
+    ],
+)
+def test_responses_calls_are_given_the_tool_where_their_provider_keeps_nothing(
+    fields, keeps_responses, is_taken
+):
+    given = parse_prompt(orjson.dumps({"model": "m", "input": "hi", **fields}))
+    tools = orjson.loads(with_recall_tool(given).render())["tools"]
+
+    assert takes_recall(given, keeps_responses=keeps_responses) is is_taken
+    assert tools[:-1] == fields.get("tools", [])
+    assert (tools[-1]["type"], tools[-1]["name"]) == ("function", TOOL_NAME)
+    assert tools[-1]["strict"] is False
+
+
+@pytest.mark.parametrize(
+    ("chosen", "is_taken"),
+    [
+        (route("openai"), True),
+        (route("openai", can=frozenset({"vision"})), False),
+        (route("openai", can=frozenset({"tools"})), True),
+        (route("anthropic", "anthropic", traits=frozenset({"bound_thinking"})), True),
+    ],
+)
+def test_routes_take_the_tool_where_models_call_tools(chosen, is_taken):
+    assert route_takes_recall(chosen) is is_taken

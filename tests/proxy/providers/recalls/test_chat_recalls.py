@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.chat.recall_calls import RecallFilter, RecallRequest, with_answers
+from proxy.providers.recalls.chat_recalls import ChatRecallFilter, append_recalls
+from proxy.providers.recalls.recall_filter import RecallRequest
 from tests.examples import examples
 
 Json = dict[str, Any]
@@ -38,9 +39,9 @@ END = [
 PLAIN = [OPENING, *WORDS, event({}, "stop"), *END[1:]]
 
 
-def read(events: Sequence[bytes], **fields: Any) -> tuple[list[Json], RecallFilter]:
+def read(events: Sequence[bytes], **fields: Any) -> tuple[list[Json], ChatRecallFilter]:
     """The chunks that a caller gets of a stream, and the filter."""
-    recall_filter = RecallFilter(NAME, streamed=True, **fields)
+    recall_filter = ChatRecallFilter(NAME, streamed=True, **fields)
     out = b"".join(map(recall_filter.feed, events))
     return chunks_of(out), recall_filter
 
@@ -55,7 +56,7 @@ def deltas(chunks: Sequence[Json]) -> list[Json]:
 
 
 def test_a_stream_without_a_recall_passes_byte_for_byte_but_for_its_end():
-    recall_filter = RecallFilter(NAME, streamed=True)
+    recall_filter = ChatRecallFilter(NAME, streamed=True)
 
     assert [recall_filter.feed(piece) for piece in PLAIN[:3]] == PLAIN[:3]
     assert chunks_of(b"".join(map(recall_filter.feed, PLAIN[3:]))) == chunks_of(b"".join(PLAIN[3:]))
@@ -70,7 +71,7 @@ def test_a_recall_alone_is_held_back_with_the_end_of_its_stream():
     assert recall_filter.request is not None
     (call,) = recall_filter.request.calls
     assert (call.id, call.arguments) == ("call_0", '{"id":"3"}')
-    assert recall_filter.request.message == {
+    assert recall_filter.request.said[0] == {
         "role": "assistant",
         "content": "Let me look.",
         "tool_calls": [
@@ -129,7 +130,7 @@ def test_any_runs_of_events_give_the_same_answer_and_recall(sizes, events):
 def test_the_next_round_goes_on_as_the_same_answer():
     first, recall_filter = read([OPENING, *WORDS, *RECALL, *END])
     renamed = [piece.replace(b"chatcmpl-1", b"chatcmpl-2") for piece in PLAIN]
-    second, _ = read(renamed, opened=recall_filter.seen)
+    second = chunks_of(b"".join(map(recall_filter.next_round().feed, renamed)))
 
     assert {chunk["id"] for chunk in [*first, *second]} == {"chatcmpl-1"}
     assert [delta["role"] for delta in deltas([*first, *second]) if "role" in delta] == [
@@ -145,9 +146,40 @@ def test_signatures_and_reasoning_of_a_recall_go_into_the_next_round():
     _, recall_filter = read([thought, *call_events(0, NAME, "{}", **extra), *END])
 
     assert recall_filter.request is not None
-    message = recall_filter.request.message
+    message = recall_filter.request.said[0]
     assert message["tool_calls"][0]["extra_content"] == extra["extra_content"]
     assert message["reasoning_content"] == "Hm."
+
+
+def test_a_recall_with_a_number_for_its_id_is_answered_by_that_id():
+    numbered = [event.replace(b'"call_0"', b"7") for event in RECALL]
+    chunks, recall_filter = read([OPENING, *numbered, *END])
+
+    assert deltas(chunks) == [{"role": "assistant", "content": ""}]
+    assert recall_filter.request is not None
+    assert [call.id for call in recall_filter.request.calls] == ["7"]
+    assert recall_filter.request.said[0]["tool_calls"][0]["id"] == "7"
+
+
+def test_signed_thinking_of_a_recall_goes_back_and_is_not_delivered():
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+    signed = event({"thinking_blocks": [{**thinking, "index": 0}]})
+    chunks, recall_filter = read([OPENING, signed, *RECALL, *END])
+
+    assert recall_filter.request is not None
+    assert recall_filter.request.said[0]["thinking_blocks"] == [thinking]
+    assert not any("thinking_blocks" in delta for delta in deltas(chunks))
+
+
+def test_signed_thinking_of_later_rounds_is_numbered_behind_what_was_delivered():
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+    signed = event({"thinking_blocks": [thinking]})
+    first, recall_filter = read([OPENING, signed, *WORDS, *RECALL, *END])
+    following = recall_filter.next_round()
+    second = chunks_of(b"".join(map(following.feed, [signed, *PLAIN])))
+    blocks = [b for d in deltas([*first, *second]) for b in d.get("thinking_blocks", ())]
+
+    assert blocks == [thinking, {**thinking, "index": 1}]
 
 
 def whole_answer(*names: str) -> bytes:
@@ -161,7 +193,7 @@ def whole_answer(*names: str) -> bytes:
 
 
 def test_a_whole_answer_that_recalls_is_held_back():
-    recall_filter = RecallFilter(NAME, streamed=False)
+    recall_filter = ChatRecallFilter(NAME, streamed=False)
 
     assert recall_filter.feed(whole_answer(NAME)) == b""
     assert recall_filter.request is not None
@@ -171,21 +203,21 @@ def test_a_whole_answer_that_recalls_is_held_back():
 
 
 def test_a_whole_answer_keeps_the_callers_calls_alone():
-    recall_filter = RecallFilter(NAME, streamed=False)
+    recall_filter = ChatRecallFilter(NAME, streamed=False)
     (choice,) = orjson.loads(recall_filter.feed(whole_answer(NAME, "find")))["choices"]
     plain = whole_answer("find")
 
     assert [call["function"]["name"] for call in choice["message"]["tool_calls"]] == ["find"]
     assert "index" not in choice["message"]["tool_calls"][0]
     assert recall_filter.request is None
-    assert RecallFilter(NAME, streamed=False).feed(plain) == plain
+    assert ChatRecallFilter(NAME, streamed=False).feed(plain) == plain
 
 
 @pytest.mark.parametrize(
     "call",
     [
         None,
-        {"id": 5, "function": {"name": "find", "arguments": "{}"}},
+        {"id": 5.5, "function": {"name": "find", "arguments": "{}"}},
         {"function": {"name": ["find"]}},
     ],
 )
@@ -194,7 +226,7 @@ def test_a_call_in_an_unknown_form_is_delivered_and_ends_the_answer(call):
     chunks, recall_filter = read([OPENING, event({"tool_calls": calls}), *END])
     message = {"role": "assistant", "tool_calls": calls}
     body = {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
-    whole = RecallFilter(NAME, streamed=False).feed(orjson.dumps(body))
+    whole = ChatRecallFilter(NAME, streamed=False).feed(orjson.dumps(body))
 
     assert deltas(chunks)[1] == {"tool_calls": [call]}
     assert recall_filter.request is None
@@ -207,19 +239,19 @@ def test_a_call_in_an_unknown_form_is_delivered_and_ends_the_answer(call):
 def test_an_answer_of_another_form_passes_unmodified(body):
     named = body + f" {NAME}".encode()
     for answer in (body, named):
-        assert RecallFilter(NAME, streamed=False).feed(answer) == answer
+        assert ChatRecallFilter(NAME, streamed=False).feed(answer) == answer
         framed = b"data: " + answer + b"\n\n"
-        assert b"data:" in RecallFilter(NAME, streamed=True).feed(framed)
+        assert b"data:" in ChatRecallFilter(NAME, streamed=True).feed(framed)
 
 
 def test_the_next_rounds_body_goes_on_with_the_recall_and_its_answers():
     _, recall_filter = read([*RECALL, *END])
     assert isinstance(recall_filter.request, RecallRequest)
     body = b'{"model":"m", "messages": [{"role":"user","content":"a"} ],"seed":1}'
-    after = with_answers(body, recall_filter.request, ["what was said"])
+    after = append_recalls(body, recall_filter.request, ["what was said"])
 
     assert after.startswith(b'{"model":"m","messages":[{"role":"user","content":"a"},')
     *_, asked, told = orjson.loads(after)["messages"]
-    assert asked == recall_filter.request.message
+    assert asked == recall_filter.request.said[0]
     assert told == {"role": "tool", "tool_call_id": "call_0", "content": "what was said"}
     assert orjson.loads(after)["seed"] == 1

@@ -1,49 +1,31 @@
-"""Calls of the gateway's recall tool in a chat answer: they are taken out, and answered by it.
+"""Recalls in chat completions; pure.
 
-::
-
-    answer ── feed ──▶ what its caller gets     calls of the tool ──▶ RecallRequest
-    body, request, answers ── with_answers ──▶ body of the next round
-
-Where the model calls tools of its caller in the same answer, these are delivered, renumbered, and
-the recall is left out: the model can ask again with the next call.
+Signed thinking of a round that recalls is sent back with it, and left out for the caller: what
+follows the recall has its own.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 import orjson
 
+from proxy.providers.chat.block_order import number_entries
 from proxy.providers.chat.call_parts import CallAssignment, CallPart
-from proxy.providers.sse import parse_event, to_line_feeds
-from proxy.records.request_fields import replace_fields
+from proxy.providers.recalls.recall_filter import (
+    Json,
+    RecallCall,
+    RecallFilter,
+    RecallFormat,
+    RecallRequest,
+    append_to_list,
+    object_in,
+)
 
-Json = dict[str, Any]
-_DONE: Final = b"[DONE]"
 #: Bytes of which a chunk has at least one if it holds more than words.
-_MARKS: Final = (b"tool_calls", b"finish_reason", b'"usage"', b"[DONE]")
+_MARKS: Final = (b"tool_calls", b"thinking_blocks", b"finish_reason", b'"usage"')
+_BLOCKS: Final = "thinking_blocks"
 _decode_part: Final = msgspec.json.Decoder(CallPart).decode
-_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_messages: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
-
-
-class RecallCall(msgspec.Struct, frozen=True):
-    """A call of the recall tool."""
-
-    id: str
-    arguments: str
-
-
-class RecallRequest(msgspec.Struct, frozen=True):
-    """The calls of an answer that has none but those of the recall tool.
-
-    Attributes:
-        message: The assistant's message, as the next round sends it back.
-    """
-
-    message: Json
-    calls: tuple[RecallCall, ...]
 
 
 class _AnswerParts:
@@ -57,19 +39,28 @@ class _AnswerParts:
         self._name = name
         self._texts: list[str] = []
         self._reasoning: list[str] = []
+        self._blocks: list[Any] = []
         self._assignment = CallAssignment()
         self._extras: dict[int, Json] = {}
         self.has_unread = False
 
     def add_text(self, delta: Json) -> None:
-        """Take note of the words of a delta or message."""
+        """Take note of the words of a delta or message, and of its signed thinking."""
         if isinstance(text := delta.get("content"), str):
             self._texts.append(text)
         if isinstance(thought := delta.get("reasoning_content"), str):
             self._reasoning.append(thought)
+        if isinstance(blocks := delta.get(_BLOCKS), list):
+            self._blocks += blocks
 
-    def add_call(self, raw: Json, place: int) -> int | None:
-        """Take note of a part of a call; its number for the caller, None for the recall tool."""
+    def add_call(self, raw: Any, place: int) -> int | None:  # noqa: ANN401
+        """Take note of a part of a call; its number for the caller, None for the recall tool.
+
+        Raises:
+            ValidationError: If it is in no form that is known.
+        """
+        if isinstance(raw, dict) and type(raw.get("id")) is int:
+            raw = {**raw, "id": str(raw["id"])}  # some engines number their calls
         part = _decode_part(orjson.dumps(raw))
         call = self._assignment.find(part, place)
         if part.extra_content:
@@ -111,78 +102,55 @@ class _AnswerParts:
         }
         if self._reasoning:
             message["reasoning_content"] = "".join(self._reasoning)
-        return RecallRequest(message, tuple(RecallCall(id_, call.text) for id_, call in named))
+        if self._blocks:
+            message[_BLOCKS] = [_without_index(block) for block in self._blocks]
+        return RecallRequest((message,), tuple(RecallCall(id_, call.text) for id_, call in named))
 
 
-class RecallFilter:
-    """Takes calls of the recall tool out of one round's answer, a stream or a whole one.
+class ChatRecallFilter(RecallFilter):
+    """Takes calls of the recall tool out of a chat completion.
 
     Args:
-        name: The tool's.
-        streamed: True for a stream of chunks.
-        opened: The chunk id and time that the caller has seen in the round before; {} for none.
+        opened: The chunk id and time that the caller has seen in the round before, and how far its
+            answer came; {} for none.
     """
 
     def __init__(self, name: str, *, streamed: bool, opened: Json | None = None) -> None:
-        self._name = name
+        super().__init__(name, streamed=streamed)
         self._parts = _AnswerParts(name)
-        self._streamed = streamed
         self._opened = opened or {}
-        self._held: list[bytes] = []
-        self._is_held = False
-        self._needs_space = bool(opened and opened.get("text"))
-        self.seen: Json = dict(self._opened)
+        self._needs_space = bool(self._opened.get("text"))
+        self._pending_blocks: list[Json] = []
+        self._seen: Json = dict(self._opened)
 
-    @property
-    def request(self) -> RecallRequest | None:
-        """The recall that the answer ended with; None for none."""
-        return self._parts.request if self._is_held else None
+    def next_round(self) -> Self:
+        """The filter of the next round, which goes on as the same answer."""
+        return type(self)(self._name, streamed=self._streamed, opened=self._seen)
 
-    def feed(self, piece: bytes) -> bytes:
-        """The caller's part of a piece: whole events, or the one body."""
-        if not self._streamed:
-            return self._feed_whole(piece)
-        blocks = to_line_feeds(piece).split(b"\n\n")
-        return b"".join(self._feed_block(block) for block in blocks if block.strip(b"\n"))
+    def _request(self) -> RecallRequest | None:
+        return self._parts.request
 
-    def end(self) -> bytes:
-        """The part held back, for an answer whose recall is not followed by another round."""
-        held, self._held = b"".join(self._held), []
-        self._is_held = False
-        return held
-
-    def _feed_block(self, block: bytes) -> bytes:
-        """The caller's part of one event."""
-        framed = block + b"\n\n"
-        event = parse_event(block)
-        if event is None:
-            return framed
-        is_plain = not self._opened and not any(mark in event.data for mark in _MARKS)
-        chunk = None if event.data == _DONE else _parse(event.data)
-        if chunk is None:
-            return self._hold(framed) if self._is_held else framed
-        if is_plain:
-            self._note(chunk)
-            return framed
-        return self._feed_chunk(chunk)
+    def _feed_event(self, event: Json, framed: bytes) -> bytes:
+        if not self._opened and not any(mark in framed for mark in _MARKS):
+            self._note(event)
+            return self._frame_blocks(event) + framed
+        return self._feed_chunk(event)
 
     def _feed_chunk(self, chunk: Json) -> bytes:
         choice = _first_choice(chunk)
-        if self._is_held:
-            return self._hold(_event_bytes(chunk))
         delta = choice.get("delta")
         if isinstance(delta, dict):
-            has_calls = bool(delta.get("tool_calls"))
+            has_taken = bool(delta.get("tool_calls") or delta.get(_BLOCKS))
             self._take_calls(delta)
             self._note(chunk)
-            if has_calls and not _has_more(delta) and not choice.get("finish_reason"):
+            self._pending_blocks += delta.pop(_BLOCKS, None) or []
+            if has_taken and not _has_more(delta) and not choice.get("finish_reason"):
                 return b""
         if choice.get("finish_reason") and self._parts.has_recall and not self._parts.has_others:
-            self._is_held = True
             words = self._words_before_end(chunk, choice)
             choice["finish_reason"] = "stop"
             return words + self._hold(self._frame(chunk))
-        return self._frame(chunk)
+        return self._frame_blocks(chunk) + self._frame(chunk)
 
     def _words_before_end(self, chunk: Json, choice: Json) -> bytes:
         """The words of the chunk that ends the answer, which are delivered before another round."""
@@ -192,6 +160,20 @@ class RecallFilter:
         words = {**chunk, "choices": [{**choice, "finish_reason": None}]}
         choice["delta"] = {}
         return self._frame(words)
+
+    def _frame_blocks(self, chunk: Json) -> bytes:
+        """The signed thinking that was held back, before the chunk that shows what follows it."""
+        choice = _first_choice(chunk)
+        delta = object_in(choice, "delta")
+        is_after = delta.get("content") or delta.get("tool_calls") or choice.get("finish_reason")
+        if not self._pending_blocks or not is_after:
+            return b""
+        blocks, self._pending_blocks = self._pending_blocks, []
+        before = self._seen.get(_BLOCKS, 0)
+        self._seen[_BLOCKS] = before + len(blocks)
+        entries = number_entries([_without_index(block) for block in blocks], before)
+        choices = [{**choice, "delta": {_BLOCKS: entries}, "finish_reason": None}]
+        return self._frame({**chunk, "choices": choices})
 
     def _take_calls(self, delta: Json) -> None:
         """Take the recall's parts out of a delta, and renumber the others."""
@@ -217,13 +199,13 @@ class RecallFilter:
         delta = _first_choice(chunk).get("delta")
         for key in ("id", "created"):
             if key in chunk:
-                self.seen.setdefault(key, chunk[key])
+                self._seen.setdefault(key, chunk[key])
         if isinstance(delta, dict):
             self._parts.add_text(delta)
             if isinstance(text := delta.get("content"), str) and text:
-                self.seen["text"] = text[-1]
+                self._seen["text"] = text[-1]
             if delta.get("role"):
-                self.seen["role"] = True
+                self._seen["role"] = True
 
     def _frame(self, chunk: Json) -> bytes:
         """A chunk as bytes, as one of the answer that the caller has seen begin."""
@@ -239,19 +221,15 @@ class RecallFilter:
                 self._needs_space = False
                 if not self._opened["text"].isspace() and not text[0].isspace():
                     delta["content"] = "\n\n" + text
-        return _event_bytes(chunk)
+        return b"data: " + orjson.dumps(chunk) + b"\n\n"
 
-    def _hold(self, framed: bytes) -> bytes:
-        self._held.append(framed)
-        return b""
-
-    def _feed_whole(self, body: bytes) -> bytes:
+    def _feed_whole(self, answer: Json, body: bytes) -> bytes:
         """A whole answer without calls of the recall tool."""
-        if self._name.encode() not in body or (answer := _parse(body)) is None:
-            return body
         choice = _first_choice(answer)
         message = choice.get("message")
-        if not isinstance(message, dict) or not isinstance(message.get("tool_calls"), list):
+        if self._name.encode() not in body or not isinstance(message, dict):
+            return body
+        if not isinstance(message.get("tool_calls"), list):
             return body
         self._parts.add_text(message)
         self._take_calls(message)
@@ -262,25 +240,25 @@ class RecallFilter:
                 part.pop("index", None)
         if self._parts.has_others:
             return orjson.dumps(answer)
-        self._is_held = True
         choice["finish_reason"] = "stop"
-        self._hold(orjson.dumps(answer))
-        return b""
+        return self._hold(orjson.dumps(answer))
 
 
-def with_answers(body: bytes, request: RecallRequest, answers: Sequence[str]) -> bytes:
+def append_recalls(body: bytes, request: RecallRequest, answers: Sequence[str]) -> bytes:
     """The chat body of the next round: the messages go on with the calls and their answers.
 
     Raises:
         KeyError: If the body has no messages.
         ValueError: If it cannot be read.
     """
-    messages = _messages(_fields(body)["messages"])
-    added: list[Json] = [request.message]
-    for call, answer in zip(request.calls, answers, strict=True):
-        added.append({"role": "tool", "tool_call_id": call.id, "content": answer})
-    raws = [*map(bytes, messages), *map(orjson.dumps, added)]
-    return replace_fields(body, {"messages": b"[" + b",".join(raws) + b"]"})
+    results: list[Json] = [
+        {"role": "tool", "tool_call_id": call.id, "content": answer}
+        for call, answer in zip(request.calls, answers, strict=True)
+    ]
+    return append_to_list(body, "messages", [*request.said, *results])
+
+
+CHAT_RECALLS: Final = RecallFormat(ChatRecallFilter, append_recalls)
 
 
 def _has_more(delta: Json) -> bool:
@@ -288,20 +266,13 @@ def _has_more(delta: Json) -> bool:
     return any(value for key, value in delta.items() if key != "role")
 
 
+def _without_index(block: Any) -> Any:  # noqa: ANN401
+    """An entry of thinking without its number in the stream."""
+    return {k: v for k, v in block.items() if k != "index"} if isinstance(block, dict) else block
+
+
 def _first_choice(answer: Json) -> Json:
     """The first choice of a chunk or an answer; an empty one where there is none."""
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     return choice if isinstance(choice, dict) else {}
-
-
-def _parse(data: bytes) -> Json | None:
-    try:
-        value = orjson.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _event_bytes(chunk: Json) -> bytes:
-    return b"data: " + orjson.dumps(chunk) + b"\n\n"
