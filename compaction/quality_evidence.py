@@ -4,6 +4,9 @@ A model that needs an id writes it into a tool call. If the id stood in compacte
 call shows whether it was still in what was sent. That costs no model call, and a feature that loses
 too much steps back to a gentler mode.
 
+With recall, a value that was not sent may have been recalled. What shows there is a model that
+recalls without end: it is judged by its compacted calls in place of values, by the same bound.
+
 A model that was not shown an id can hardly write it. So losses show in conversations that are sent
 unmodified: they are compared with what compaction would have sent, and judged separately.
 """
@@ -22,18 +25,21 @@ MIN_NEEDED_VALUES: Final = 20
 #: Standard errors of the confidence bound: 95 %, one-sided.
 _BOUND_STANDARD_ERRORS: Final = 1.645
 
-#: The next gentler mode of each mode that compacts. With recall, a value that was not sent may have
-#: been recalled, and the other modes compact nothing: there is no evidence of them.
-_GENTLER_MODES: Final = {CompactionMode.FACTS: CompactionMode.TRIM}
+#: The next gentler mode of each mode that facts are sent in; of the others there is no evidence.
+_GENTLER_MODES: Final = {
+    CompactionMode.FACTS_RECALL: CompactionMode.FACTS,
+    CompactionMode.FACTS: CompactionMode.TRIM,
+}
 
 
 class QualityEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The values that tool calls needed of compacted text.
+    """The values that tool calls needed of compacted text; or calls, where recalls are judged.
 
     Attributes:
         needed: Ids in their arguments that had stood in compacted text, and nowhere in what was
             sent unmodified.
-        lost: Those of them that did not stand in what was sent in its place either.
+        lost: Those of them that did not stand in what was sent in its place either; of calls, those
+            whose model recalled without end.
     """
 
     needed: int = 0

@@ -44,6 +44,7 @@ from proxy.calls.route_sequence import RouteSequence
 from proxy.calls.translation.batch_models import BATCHES, with_batch_models
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.call import Call
+from proxy.records.compaction_result import REFUSED
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import REQUEST_ID_HEADER
@@ -117,11 +118,11 @@ def _add_request_id(attempt: Attempt, failure: UpstreamError) -> None:
 
 def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> None:
     """Notify planning or compaction that the prompt was refused modified, and taken unmodified."""
-    compaction = context.deps.compaction
+    compaction, refused = context.deps.compaction, routes.refused_compaction
     if routes.refused_plan is not None:
         context.deps.planning.note_refusal(routes.refused_plan)
-    elif routes.refused_compaction is not None and compaction is not None:
-        compaction.record_refusal(context.call, routes.refused_compaction)
+    elif refused is not None and refused.why == REFUSED and compaction is not None:
+        compaction.record_refusal(context.call, refused)
 
 
 def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:

@@ -21,7 +21,11 @@ _TROUBLE: Final = {
     "busy": "compaction was busy, so the conversation was sent unmodified",
     "invalid": "compaction made something invalid, so the conversation was sent unmodified",
     "refused": "an upstream refused what compaction made, so the conversation was sent unmodified",
+    "recall_failed": "the model's recalls went unanswered, so the conversation was sent unmodified",
 }
+REFUSED: Final = "refused"
+RECALL_FAILED: Final = "recall_failed"
+"""Reasons to send a conversation unmodified after all: its upstream's, and the gateway's own."""
 
 
 class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ def test_evidence_adds_up():
     ("mode", "gentler"),
     [
         (CompactionMode.FACTS, CompactionMode.TRIM),
-        (CompactionMode.FACTS_RECALL, CompactionMode.FACTS_RECALL),
+        (CompactionMode.FACTS_RECALL, CompactionMode.FACTS),
         (CompactionMode.TRIM, CompactionMode.TRIM),
         (CompactionMode.OFF, CompactionMode.OFF),
         (CompactionMode.NATIVE, CompactionMode.NATIVE),

@@ -53,6 +53,9 @@ def test_a_model_that_recalls_without_end_gets_the_unmodified_prompt(
         assert failed.usage is not None
         assert answered.compacted is False
         assert history(desk.model.bodies[-1])[-1] == messages[-1]
+        again = await desk.ask(messages, api, stream=is_streamed)
+        assert len(desk.model.bodies) == 2 * (1 + 3 + 1)  # it is compacted as before
+        assert place in again.text
 
     run(tmp_path, next_turn, work)
 

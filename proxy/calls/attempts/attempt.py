@@ -30,7 +30,7 @@ class AttemptOptions(msgspec.Struct, frozen=True):
 
     Attributes:
         is_resent: True if it was refused with a plan, and is now sent unmodified.
-        refused_compaction: Its compaction when it was refused; it goes without.
+        refused_compaction: Its compaction when it was refused, with the reason; it goes without.
         may_switch_model: True if it may go to another model where it is too dear here.
         skipped: Models that cannot take the call, and why; more may be added.
     """

@@ -183,7 +183,7 @@ async def _compaction_result(attempt: Attempt, info: AttemptInfo) -> CompactionR
     if compaction is None or not compaction.has_part(attempt.context.call):
         return NO_COMPACTION
     if refused is not None:
-        result = passthrough_result(refused.mode, "refused")
+        result = passthrough_result(refused.mode, refused.why)
         return await compaction.track_unmodified(info.asked_call, result)
     if attempt.options.is_resent:
         return NO_COMPACTION

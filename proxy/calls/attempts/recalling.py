@@ -30,6 +30,7 @@ from proxy.providers.recalls.messages_recalls import MESSAGES_RECALLS
 from proxy.providers.recalls.recall_filter import RecallFormat, RecallRequest
 from proxy.providers.recalls.responses_recalls import RESPONSES_RECALLS
 from proxy.records.call import MESSAGES
+from proxy.records.compaction_result import RECALL_FAILED
 from proxy.upstream.port import open_resending, was_never_sent
 
 _log = logging.getLogger("thriftgate.compaction")
@@ -203,6 +204,6 @@ def _no_round(*, has_delivered: bool) -> RecallRound | None:
     raise UpstreamError(
         "The model's recalls could not be answered.",
         status=422,
-        code="recall_failed",
+        code=RECALL_FAILED,
         retryable=False,
     )

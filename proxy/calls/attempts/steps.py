@@ -20,7 +20,7 @@ from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.port import PreparedRequest
-from proxy.records.compaction_result import CompactionResult
+from proxy.records.compaction_result import RECALL_FAILED, REFUSED, CompactionResult
 
 #: Statuses of a request that is wrong in itself; it may be what planning made of it.
 _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
@@ -36,15 +36,17 @@ class StartedAttempt(msgspec.Struct, frozen=True, kw_only=True):
     info: AttemptInfo
 
     def refused_compaction(self, failure: UpstreamError) -> CompactionResult | None:
-        """The compaction, where the upstream may have refused what it changed.
+        """The compaction to go on without, with the reason; None where it is not to blame.
 
-        A prompt that is too long compacted is longer unmodified.
+        Its upstream may have refused what it changed, or its model recalled without end. A prompt
+        that is too long compacted is longer unmodified.
         """
         result = self.info.compaction
         requested = self.info.asked_call
         is_other = result.call(requested).body is not requested.body
         may_be = is_other and failure.status in _REFUSED_STATUSES and not is_overflow(failure)
-        return result if may_be else None
+        why = RECALL_FAILED if failure.code == RECALL_FAILED else REFUSED
+        return msgspec.structs.replace(result, why=why) if may_be else None
 
     def refused_plan(self, failure: UpstreamError) -> Planned | None:
         """The plan, where the upstream may have refused what it changed."""

@@ -57,6 +57,7 @@ REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "slots": "its caller declares slots inside the conversation",
         "nothing_said": "it has no message but the system's",
         "refused": "an upstream refused a compacted call of its feature a short while ago",
+        "recall_failed": "its model recalled without end",
         # It could not be done.
         "unreadable": "it could not be read, or not be written again as it is",
         "not_compactable": "its messages do not fit together; a note says how",

@@ -35,6 +35,7 @@ from proxy.records.amounts import quantity
 from proxy.records.call import MESSAGES, Call
 from proxy.records.compaction_result import (
     NO_COMPACTION,
+    RECALL_FAILED,
     CompactionResult,
     passthrough_result,
 )
@@ -200,7 +201,8 @@ class Compactor:
         """Counts the outcome of a call, and judges its feature by it."""
         self._stakes.record(receipt)
         chosen = self._store.compaction_settings.current
-        if not receipt.final or not (receipt.compacted or receipt.needed):
+        is_evidence = receipt.compacted or receipt.needed or receipt.compaction_why == RECALL_FAILED
+        if not receipt.final or not is_evidence:
             return
         place = (receipt.team, receipt.feature)
         setting = chosen.of(*place)
@@ -209,7 +211,7 @@ class Compactor:
             return
         self._live_quality.add(receipt, setting.measured_from)
         sums = self._live_quality.sums(place, self._now(), setting.measured_from)
-        for evidence in (sums.control, sums.treated):
+        for evidence in sums.evidence(mode):
             gentler = next_mode(mode, evidence)
             if gentler is not mode:
                 self._stepping_back.add(place)
@@ -320,8 +322,7 @@ class Compactor:
         self, place: Place, mode: CompactionMode, to: CompactionMode, evidence: QualityEvidence
     ) -> None:
         """Steps the feature back to a gentler mode everywhere, and sends an alert."""
-        needed = quantity(evidence.needed, "value")
-        why = f"{evidence.lost:,} of {needed} that tool calls needed were compacted away"
+        why = _step_back_reason(mode, evidence)
         try:
             done = await self._store.ask(
                 self._store.compactions.step_back, place, to, why, self._now()
@@ -339,6 +340,15 @@ class Compactor:
         finally:
             self._live_quality.forget(place)
             self._stepping_back.discard(place)
+
+
+def _step_back_reason(mode: CompactionMode, evidence: QualityEvidence) -> str:
+    """The reason to step a mode back, for its operator."""
+    if mode is CompactionMode.FACTS_RECALL:
+        calls = quantity(evidence.needed, "compacted call")
+        return f"the model recalled without end in {evidence.lost:,} of {calls}"
+    needed = quantity(evidence.needed, "value")
+    return f"{evidence.lost:,} of {needed} that tool calls needed were compacted away"
 
 
 def _passthrough_with_note(mode: CompactionMode, why: str) -> CompactionResult:

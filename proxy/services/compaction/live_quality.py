@@ -9,7 +9,9 @@ from typing import Final
 
 import msgspec
 
+from compaction.policy import CompactionMode
 from compaction.quality_evidence import QualityEvidence
+from proxy.records.compaction_result import RECALL_FAILED
 from proxy.records.receipt import Receipt
 
 #: Seconds of a slot, and of what is looked back on.
@@ -40,6 +42,7 @@ class CompactionSums(msgspec.Struct):
         treated: Evidence of what the newest tool calls needed of the compacted part.
         control: The same of calls sent unmodified, and of what would have been compacted: a model
             that was shown all can need what it would not have been shown.
+        recall: Calls that were compacted, and those of them whose model recalled without end.
     """
 
     compacted: int = 0
@@ -48,6 +51,7 @@ class CompactionSums(msgspec.Struct):
     paid: int = 0
     treated: QualityEvidence = QualityEvidence()
     control: QualityEvidence = QualityEvidence()
+    recall: QualityEvidence = QualityEvidence()
 
     @property
     def is_dearer(self) -> bool:
@@ -63,6 +67,13 @@ class CompactionSums(msgspec.Struct):
         self.paid += other.paid
         self.treated += other.treated
         self.control += other.control
+        self.recall += other.recall
+
+    def evidence(self, mode: CompactionMode) -> tuple[QualityEvidence, ...]:
+        """The evidence by which a mode is judged."""
+        if mode is CompactionMode.FACTS_RECALL:
+            return (self.recall,)
+        return self.control, self.treated
 
 
 class LiveQuality:
@@ -116,6 +127,10 @@ class LiveQuality:
 def _receipt_sums(receipt: Receipt) -> CompactionSums:
     less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
     evidence = QualityEvidence(needed=receipt.needed, lost=receipt.lost)
+    has_failed = receipt.compaction_why == RECALL_FAILED
+    recall = QualityEvidence(needed=1, lost=int(has_failed))
+    if has_failed:
+        return CompactionSums(control=evidence, recall=recall)
     if not receipt.compacted:
         return CompactionSums(control=evidence)
     saved = receipt.compaction_nanos
@@ -125,4 +140,5 @@ def _receipt_sums(receipt: Receipt) -> CompactionSums:
         nanos=saved or 0,
         paid=0 if saved is None else receipt.spent_nanos or 0,
         treated=evidence,
+        recall=recall,
     )

@@ -17,7 +17,7 @@ from compaction.recall.tool_index import MAX_ROUNDS, TOOL_NAME
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.records.call import Call
-from proxy.records.compaction_result import CompactionResult, passthrough_result
+from proxy.records.compaction_result import CompactionResult
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
@@ -65,6 +65,7 @@ class RecallingCompaction:
         removed = compact(RAWS, policy, memory=CompactionMemory()).removed
         assert removed is not None
         self.removed = msgspec.structs.replace(removed, count=count)
+        self.refusals: list[str] = []
 
     def has_part(self, call: Call) -> bool:
         return True
@@ -85,7 +86,7 @@ class RecallingCompaction:
         return compaction
 
     def record_refusal(self, call: Call, compaction: CompactionResult) -> None:
-        assert compaction.mode == passthrough_result("facts+recall", "refused").mode
+        self.refusals.append(compaction.why)
 
 
 @dataclass
@@ -93,6 +94,7 @@ class RecalledCall:
     receipts: list[Receipt]
     sent: list[dict[str, Any]]
     caller: FakeCaller
+    refusals: list[str]
     headers: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -102,14 +104,14 @@ def serve(
     async def work() -> RecalledCall:
         transport, caller = FakeTransport(scripts), FakeCaller()
         table, ledger = fake_dependencies(transport, ONE, estimator=FakeEstimator())
-        table = replace(table, compaction=RecallingCompaction(count))
+        compaction = RecallingCompaction(count)
+        table = replace(table, compaction=compaction)
         with suppress(ProxyError):
             await serve_call(call(BODY, **fields), caller, table, Timeline(ticks))
         requests = [prepared for _, prepared in transport.sent]
         bodies = [orjson.loads(request.body) for request in requests]
-        return RecalledCall(
-            ledger.receipts, bodies, caller, [dict(request.headers) for request in requests]
-        )
+        headers = [dict(request.headers) for request in requests]
+        return RecalledCall(ledger.receipts, bodies, caller, compaction.refusals, headers)
 
     return run_in_instant_time(work())
 
@@ -163,6 +165,7 @@ def test_a_model_that_recalls_more_often_than_it_may_is_sent_the_unmodified_prom
     assert (failed.error, failed.final) == ("recall_failed", False)
     assert failed.usage == Usage(input=100 * 4, output=10 * 4)
     assert (answered.compacted, answered.outcome) == (False, Outcome.ANSWERED)
+    assert (answered.compaction_why, done.refusals) == ("recall_failed", [])
 
 
 def test_a_recall_that_cannot_be_looked_up_sends_the_unmodified_prompt():
@@ -183,6 +186,7 @@ def test_a_round_that_is_refused_costs_what_the_rounds_before_did():
 
     assert failed.usage == Usage(input=100, output=10)
     assert failed.estimated is False
+    assert done.refusals == ["refused"]
     assert done.sent[-1] == orjson.loads(BODY)
     assert answered.recalls == 0
 

@@ -37,20 +37,19 @@ def test_no_plan_is_refused_where_the_prompt_was_not_changed():
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "is_refused"),
+    ("status", "code", "why"),
     [
-        (400, "upstream_error", True),
-        (400, "context_length_exceeded", False),
-        (503, "upstream_error", False),
+        (400, "upstream_error", "refused"),
+        (422, "recall_failed", "recall_failed"),
+        (400, "context_length_exceeded", ""),
+        (503, "upstream_error", ""),
     ],
 )
-def test_only_a_refusal_for_another_reason_than_length_may_be_for_compaction(
-    status, code, is_refused
-):
+def test_only_a_refusal_for_another_reason_than_length_may_be_for_compaction(status, code, why):
     attempt = CompactedAttempt(info=AttemptInfo(call=CALL, compaction=SHORTER))
 
     refused = attempt.refused_compaction(failure(status, code))
-    assert refused is (SHORTER if is_refused else None)
+    assert refused == (msgspec.structs.replace(SHORTER, why=why) if why else None)
 
 
 def test_no_compaction_is_refused_where_nothing_was_shortened():

@@ -52,6 +52,32 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
     assert result.mode == "trim"
 
 
+@pytest.mark.parametrize(("endless", "mode"), [(1, None), (3, CompactionMode.FACTS)])
+def test_a_feature_whose_model_often_recalls_without_end_steps_back_to_facts(
+    tmp_path, endless, mode
+):
+    recalls: Any = {"compaction": "facts+recall"}
+    with room(tmp_path) as (compactor, alerts):
+        place = ("team_1", "chat")
+        compactor._store.compactions.choose(place, CompactionMode.FACTS_RECALL, "mei", NOW - 1)
+        compactor._store.compaction_settings.refresh()
+        record_outcomes(
+            compactor,
+            *[receipt(needed=5, lost=5, **recalls) for _ in range(20 - endless)],
+            *[
+                receipt(**recalls, compacted=False, compaction_why="recall_failed")
+                for _ in range(endless)
+            ],
+        )
+        setting = compactor._store.compaction_settings.current.of(*place)
+
+    assert setting.stepped is mode
+    assert len(alerts) == (mode is not None)
+    assert setting.why == (
+        f"the model recalled without end in {endless} of 20 compacted calls" if mode else ""
+    )
+
+
 def test_losses_of_the_control_arm_are_judged_apart_from_treated_calls(tmp_path):
     with room(tmp_path) as (compactor, alerts):
         record_outcomes(

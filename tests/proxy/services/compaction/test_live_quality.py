@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from compaction.policy import CompactionMode
 from compaction.quality_evidence import QualityEvidence
 from proxy.services.compaction.live_quality import CompactionSums, LiveQuality
 from tests.fakes.receipts import START, a_receipt
@@ -52,6 +53,16 @@ def test_spend_counts_only_where_savings_are_known():
     proofs.add(compacted_receipt(cost_nanos=50, compaction_nanos=None))
 
     assert proofs.sums(PLACE, START).paid == 40
+
+
+def test_recalls_without_end_count_among_compacted_calls():
+    quality = LiveQuality()
+    quality.add(compacted_receipt(needed=9, lost=9))
+    quality.add(compacted_receipt(compacted=False, compaction_why="recall_failed"))
+    sums = quality.sums(PLACE, START)
+
+    assert sums.evidence(CompactionMode.FACTS_RECALL) == (QualityEvidence(needed=2, lost=1),)
+    assert sums.compacted == 1
 
 
 def test_a_features_calls_add_up():
