@@ -21,6 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from proxy.records.compaction_result import RECALL_FAILED
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.services.telemetry.bucket_counts import BucketCounts
 from proxy.services.telemetry.engine_metrics import PhaseMetrics
@@ -34,6 +35,8 @@ _MOST_SERIES: Final = 4096
 TOP_SERIES: Final = 100
 """Combinations of team, feature, model and route that have series of their own."""
 _OTHER: Final = "other"
+#: Outcome of recalls that did not end in an answer.
+_ENDLESS: Final = "endless"
 _BY_TRAFFIC: Final = ("team", "feature", "model", "route")
 #: Reasons for which conversations went unmodified that are told apart; the rest is one.
 _REASONS: Final = 32
@@ -85,6 +88,8 @@ class AttemptCounts:
         "compaction",
         "estimated",
         "missed",
+        "recalled_tokens",
+        "recalls",
         "uncompacted",
         "unpriced",
     )  # fmt: skip
@@ -95,6 +100,8 @@ class AttemptCounts:
         self.missed: dict[str, int] = {}
         self.compaction = CompactionCounts()
         self.uncompacted: dict[str, int] = {}
+        self.recalls: dict[str, int] = {}
+        self.recalled_tokens = 0
 
     def add(self, receipt: Receipt) -> None:
         """Count one attempt."""
@@ -104,6 +111,10 @@ class AttemptCounts:
             self.missed[receipt.miss] = missed + receipt.miss_tokens
         if receipt.compaction:
             self._count_compaction(receipt)
+        if receipt.recalls:
+            outcome = _ENDLESS if receipt.error == RECALL_FAILED else receipt.outcome.value
+            self.recalls[outcome] = self.recalls.get(outcome, 0) + receipt.recalls
+            self.recalled_tokens += receipt.recalled_tokens
         is_used = receipt.usage is not None
         if receipt.cost_nanos is None and (is_used or receipt.outcome is Outcome.ANSWERED):
             self.unpriced += 1
@@ -283,6 +294,7 @@ class Telemetry(Collector):
                 counter.add_metric(labels, getattr(series.compaction, attribute))
             yield counter
         yield from self._compaction_money_metrics()
+        yield from self._recall_metrics()
         uncompacted = CounterMetricFamily(
             "thriftgate_uncompacted_attempts",
             "Attempts that compaction left unmodified, by why",
@@ -292,6 +304,22 @@ class Telemetry(Collector):
             for reason, count in series.uncompacted.items():
                 uncompacted.add_metric([*labels, reason], count)
         yield uncompacted
+
+    def _recall_metrics(self) -> Iterator[Metric]:
+        by_route = ["team", "route"]
+        recalls = CounterMetricFamily(
+            "thriftgate_recalls",
+            "Rounds in which a model recalled what was compacted, by the end of their attempt",
+            labels=[*by_route, "outcome"],
+        )
+        tokens = CounterMetricFamily(
+            "thriftgate_recalled_tokens", "Tokens of what was recalled", labels=by_route
+        )
+        for labels, series in self._by_route():
+            for outcome, count in series.recalls.items():
+                recalls.add_metric([*labels, outcome], count)
+            tokens.add_metric(labels, series.recalled_tokens)
+        yield from (recalls, tokens)
 
     def _compaction_money_metrics(self) -> Iterator[Metric]:
         by_route = ["team", "route"]

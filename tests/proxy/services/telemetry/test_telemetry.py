@@ -225,6 +225,22 @@ def test_compactions_are_counted(name, expected):
     assert value(telemetry_of(compacted, reset, refused, CALL), line) == expected
 
 
+def test_recalls_are_counted_by_the_end_of_their_attempt():
+    recalled = a_receipt(
+        team="t", route="up/m", compaction="facts+recall", recalls=2, recalled_tokens=700
+    )
+    endless = msgspec.structs.replace(
+        recalled, outcome=Outcome.FAILED, error="recall_failed", recalls=4, final=False
+    )
+    broken = msgspec.structs.replace(recalled, outcome=Outcome.BROKEN, recalls=1)
+    telemetry = telemetry_of(recalled, recalled, endless, broken, CALL)
+
+    for outcome, count in {"answered": 4, "endless": 4, "broken": 1}.items():
+        line = f'thriftgate_recalls_total{{outcome="{outcome}",route="up/m",team="t"}}'
+        assert value(telemetry, line) == count
+    assert value(telemetry, 'thriftgate_recalled_tokens_total{route="up/m",team="t"}') == 2_800
+
+
 def test_reasons_for_unmodified_conversations_are_counted_up_to_a_bound():
     left = [
         a_receipt(team="t", route="up/m", compaction="facts", compaction_why=f"why {n}")
