@@ -21,6 +21,7 @@ from tests.fakes.recall_apis import (
 )
 from tests.fakes.recall_desk import CONVERSATIONS, Desk, conversation, recall_once, run
 
+MORE = [{"role": "assistant", "content": "{}"}, {"role": "user", "content": "As JSON."}]
 in_each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 whole_and_streamed = pytest.mark.parametrize("is_streamed", [False, True])
 
@@ -212,11 +213,9 @@ def test_a_model_that_thinks_once_a_turn_keeps_that_thinking_before_the_callers_
 @pytest.mark.parametrize(
     ("api", "fields"),
     [
-        (APIS[0], {"response_format": {"type": "json_object"}}),
         (APIS[0], {"n": 2}),
         (APIS[0], {"tool_choice": "none"}),
         (Responses(), {"store": True}),
-        (Responses(), {"text": {"format": {"type": "json_object"}}}),
     ],
 )
 def test_calls_whose_answer_is_not_the_gateways_to_go_on_from_are_compacted_without_the_tool(
@@ -231,6 +230,30 @@ def test_calls_whose_answer_is_not_the_gateways_to_go_on_from_are_compacted_with
         assert TOOL_NAME not in words_of(body)
 
     run(tmp_path, recall_once, work)
+
+
+@pytest.mark.parametrize(
+    ("api", "form"),
+    [
+        (APIS[0], {"response_format": {"type": "json_object"}}),
+        (Responses(), {"text": {"format": {"type": "json_object"}}}),
+    ],
+    ids=["chat", "responses"],
+)
+def test_a_call_with_a_form_of_its_own_keeps_the_prefix_of_its_conversation(
+    tmp_path: Path, api: Api, form: dict[str, Any]
+) -> None:
+    async def work(desk: Desk) -> None:
+        messages = conversation(0)[0]
+        await desk.ask(messages, api)
+        await desk.ask([*messages, *MORE], api, **form)
+        first, second = desk.model.bodies
+
+        assert second["tools"] == first["tools"]
+        assert (first.get("tool_choice"), second["tool_choice"]) == (None, "none")
+        assert history(second)[: len(history(first))] == history(first)
+
+    run(tmp_path, lambda _: ModelTurn(text="{}"), work)
 
 
 def test_a_messages_call_recalls_through_chat(tmp_path: Path) -> None:

@@ -222,6 +222,8 @@ class ResponsesRecallFilter(RecallFilter):
                 for tool in tools
                 if not (isinstance(tool, dict) and tool.get("name") == self._name)
             ]
+            if tools and not response["tools"] and response.get("tool_choice") == "none":
+                response["tool_choice"] = "auto"  # as it is without tools
 
 
 def append_recalls(body: bytes, request: RecallRequest, answers: Sequence[str]) -> bytes:

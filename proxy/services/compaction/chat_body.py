@@ -29,7 +29,12 @@ from proxy.records.call import MESSAGES, Call, UncompactedConversation
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.services.compaction.conversation_forms import chat_form
 from proxy.services.compaction.counting import conversation_scope, token_counter, tool_tokens
-from proxy.services.compaction.recall_tool import takes_recall, with_recall_tool
+from proxy.services.compaction.recall_tool import (
+    RecallRules,
+    RecallUse,
+    recall_use,
+    with_recall_tool,
+)
 
 CONTROL: Final = "control"
 DRY: Final = "dry_run"
@@ -65,8 +70,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
         is_dry: True if it is computed and not sent.
         control_share: The part of all conversations that is sent unmodified, to compare with.
         model: The name that the upstream knows its model by; "" counts as most do.
-        takes_recall: True if the route lets a tool of the gateway be answered in between.
-        keeps_responses: True if the route's provider keeps Responses that do not say otherwise.
+        recall: The route's rules about a tool of the gateway that is answered in between.
     """
 
     call: Call
@@ -75,8 +79,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
     control_share: float
     secret: bytes
     model: str = ""
-    takes_recall: bool = False
-    keeps_responses: bool = True
+    recall: RecallRules = RecallRules()
 
 
 class ConversationIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +129,8 @@ def compact_call(
             result=passthrough_result(task.policy.mode.value, why), conversation=conversation
         )
     form = chat_form(prompt)
-    policy, context = _policy(task, prompt), _conversation_context(task, prompt)
+    use = recall_use(prompt, task.recall)
+    policy, context = _policy(task, use), _conversation_context(task, prompt)
     chat = compact_chat(form.raws, policy, memory=memory, context=context)
     why = _reason_to_send_unmodified(task, conversation.name, form.raws, chat)
     if why:
@@ -138,7 +142,7 @@ def compact_call(
         )
     sent_prompt = msgspec.structs.replace(prompt, messages=form.caller_messages(chat))
     if chat.removed is not None:
-        sent_prompt = with_recall_tool(sent_prompt)
+        sent_prompt = with_recall_tool(sent_prompt, use)
     body = sent_prompt.render()
     origin = UncompactedConversation(
         messages=conversation.messages, turns=conversation.turns, reset=chat.reset
@@ -156,12 +160,10 @@ def compact_call(
     return CompactedCall(result=result, conversation=conversation, is_decided=True)
 
 
-def _policy(task: CompactionTask, prompt: Prompt) -> CompactionPolicy:
+def _policy(task: CompactionTask, use: RecallUse) -> CompactionPolicy:
     """The task's policy; that of ``facts`` where the call cannot be given the recall tool."""
     policy = task.policy
-    if policy.mode is not CompactionMode.FACTS_RECALL:
-        return policy
-    if task.takes_recall and takes_recall(prompt, keeps_responses=task.keeps_responses):
+    if policy.mode is not CompactionMode.FACTS_RECALL or use is not RecallUse.NONE:
         return policy
     return msgspec.structs.replace(policy, mode=CompactionMode.FACTS)
 

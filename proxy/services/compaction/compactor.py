@@ -68,7 +68,7 @@ from proxy.services.compaction.policies import (
     native_compaction_result,
     parse_compaction_request,
 )
-from proxy.services.compaction.recall_tool import route_takes_recall
+from proxy.services.compaction.recall_tool import recall_rules
 from proxy.services.compaction.signed_thinking import with_thinking_rules
 from proxy.services.compaction.stakes import CompactionStakes, strict_task, with_reason
 from proxy.services.compaction.worker_pool import WorkerPool
@@ -160,8 +160,7 @@ class Compactor:
             control_share=self._defaults.share,
             secret=self._store.secret,
             model=target.model,
-            takes_recall=route_takes_recall(route),
-            keeps_responses=route.upstream.serves_responses,
+            recall=recall_rules(route),
         )
         return await self._compact_in_time(task, target)
 

@@ -1,13 +1,21 @@
 """The calls that may be given the recall tool, and their prompt with it; pure.
 
-A call without it is compacted as in mode ``facts``. Its own tools, ``tool_choice`` and all other
-fields stay as they are; the tool comes last, so that those before it stay in the provider's cache.
+===========  ====================================================================================
+use          its prompt
+===========  ====================================================================================
+``OFFERED``  has the tool behind its own, so that those before it stay in the provider's cache; all
+             other fields stay as they are
+``LISTED``   has it too, with ``tool_choice`` ``none``: its answer has a form of its own. Without
+             the tool its prompt would begin otherwise than that of the call before it
+``NONE``     is compacted as in mode ``facts``
+===========  ====================================================================================
 
 Source: OpenAI API reference, create a chat completion, create a response; Anthropic API, create a
 message, and tools that Anthropic defines (2026-11).
 """
 
 from collections.abc import Mapping
+from enum import Enum, auto
 from typing import Any, Final
 
 import msgspec
@@ -52,6 +60,30 @@ _RESPONSES_TOOL: Final = msgspec.json.encode(
 )
 
 
+class RecallUse(Enum):
+    """The part of the recall tool in a call."""
+
+    NONE = auto()
+    LISTED = auto()
+    OFFERED = auto()
+
+
+class RecallRules(msgspec.Struct, frozen=True):
+    """The rules of a route about the tool.
+
+    Attributes:
+        calls_tools: True if its model calls tools.
+        keeps_responses: True if its provider keeps Responses that do not say otherwise. Its caller
+            might go on from one that has a recall, which nothing answers there.
+        lists_tools: True if it takes tools that must not be called beside a form of the answer, and
+            its cache reads a prompt whatever its ``tool_choice``.
+    """
+
+    calls_tools: bool = False
+    keeps_responses: bool = True
+    lists_tools: bool = False
+
+
 class _Typed(msgspec.Struct):
     type: str = ""
 
@@ -65,31 +97,38 @@ _typed_or_null: Final = msgspec.json.Decoder(_Typed | None).decode
 _formed_or_null: Final = msgspec.json.Decoder(_Formed | None).decode
 
 
-def route_takes_recall(route: Route) -> bool:
-    """True if a route's model calls tools."""
-    return route.can is None or "tools" in route.can
+def recall_rules(route: Route) -> RecallRules:
+    """The rules of a route about the tool."""
+    upstream = route.upstream
+    return RecallRules(
+        calls_tools=route.can is None or "tools" in route.can,
+        keeps_responses=upstream.serves_responses,
+        lists_tools=upstream.kind == "openai",
+    )
 
 
-def takes_recall(prompt: Prompt, *, keeps_responses: bool) -> bool:
-    """True if a call may be given the recall tool: one answer in words, and no tool of its name.
-
-    Args:
-        keeps_responses: True if the provider keeps Responses that do not say otherwise. Its caller
-            might go on from one that has a recall, which nothing answers there.
-    """
+def recall_use(prompt: Prompt, rules: RecallRules) -> RecallUse:
+    """The part of the tool in a call; only one answer of words is offered it."""
     fields = {name: raw.strip() for name, raw in prompt.fields.items() if raw.strip() != _NULL}
+    if not rules.calls_tools or not _has_room(prompt) or _rule_out(prompt, fields):
+        return RecallUse.NONE
+    if is_items(prompt.fields) and not _is_stateless(fields, rules):
+        return RecallUse.NONE
+    if _answers_in_words(fields):
+        return RecallUse.OFFERED
+    return RecallUse.LISTED if rules.lists_tools and not prompt.tools else RecallUse.NONE
+
+
+def _rule_out(prompt: Prompt, fields: Mapping[str, bytes]) -> bool:
+    """True if fields of a call leave no place for the tool."""
     if fields.get("n", _ONE) != _ONE or any(name in fields for name in _NEVER):
-        return False
-    if not prompt.tools and any(name in fields for name in _WITHOUT_TOOLS):
-        return False
-    if is_items(prompt.fields) and not _is_stateless(fields, keeps_responses=keeps_responses):
-        return False
-    return _has_room(prompt) and _answers_in_words(fields)
+        return True
+    return not prompt.tools and any(name in fields for name in _WITHOUT_TOOLS)
 
 
-def _is_stateless(fields: Mapping[str, bytes], *, keeps_responses: bool) -> bool:
+def _is_stateless(fields: Mapping[str, bytes], rules: RecallRules) -> bool:
     """True if the provider keeps nothing of a Responses call."""
-    is_kept = keeps_responses and is_stored(fields)
+    is_kept = rules.keeps_responses and is_stored(fields)
     return not is_kept and fields.get("background", _FALSE) == _FALSE
 
 
@@ -119,11 +158,13 @@ def _answers_in_words(fields: Mapping[str, bytes]) -> bool:
     return all(one is None or one.type == _TEXT for one in forms)
 
 
-def with_recall_tool(prompt: Prompt) -> Prompt:
+def with_recall_tool(prompt: Prompt, use: RecallUse) -> Prompt:
     """The prompt with the recall tool behind its own."""
-    fields = prompt.fields if _TOOLS in prompt.fields else {**prompt.fields, _TOOLS: b""}
-    if fields[_TOOLS].strip() == _NULL:
-        fields = {**fields, _TOOLS: b""}
+    fields = dict(prompt.fields)
+    if fields.get(_TOOLS, _NULL).strip() == _NULL:
+        fields[_TOOLS] = b""
+    if use is RecallUse.LISTED:
+        fields["tool_choice"] = b'"none"'
     tool = TOOL
     if prompt.is_native:
         tool = _MESSAGES_TOOL

@@ -11,6 +11,7 @@ from compaction.reading.message import CannotCompactError
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.services.compaction.chat_body import compact_call, identify_conversation
+from proxy.services.compaction.recall_tool import RecallRules
 from tests.fakes.call_dependencies import KEY
 from tests.proxy.prefix.planning_requests import TARGETS, PlanningProcess, planning_request
 from tests.proxy.services.compaction.compaction_fixtures import (
@@ -48,7 +49,7 @@ def test_the_recall_tool_is_given_to_calls_whose_route_takes_it(endpoint, takes_
     policy = CompactionPolicy(mode=CompactionMode.FACTS_RECALL, force=True, least=300, target=300)
     messages = [chat_message("user", "Hello."), *talk(40)[1:]]
     request = chat(*messages, endpoint=endpoint)
-    compacted = task(request, policy=policy, takes_recall=takes_recall)
+    compacted = task(request, policy=policy, recall=RecallRules(calls_tools=takes_recall))
     result = compact_call(compacted, compact, CompactionMemory()).result
 
     assert result.is_compacted

@@ -6,8 +6,10 @@ import pytest
 from compaction.recall.tool_index import TOOL_NAME
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 from proxy.services.compaction.recall_tool import (
-    route_takes_recall,
-    takes_recall,
+    RecallRules,
+    RecallUse,
+    recall_rules,
+    recall_use,
     with_recall_tool,
 )
 from tests.fakes.call_dependencies import route
@@ -15,6 +17,8 @@ from tests.fakes.call_dependencies import route
 FIND = {"type": "function", "function": {"name": "find", "parameters": {}}}
 OWN = {"type": "function", "function": {"name": TOOL_NAME, "parameters": {}}}
 JSON_FORM = {"type": "json_object"}
+OPENAI = RecallRules(calls_tools=True, lists_tools=True)
+CLAUDE = RecallRules(calls_tools=True)
 
 
 def prompt(**fields: Any) -> Prompt:
@@ -46,14 +50,37 @@ def prompt(**fields: Any) -> Prompt:
     ],
 )
 def test_the_tool_is_added_where_the_answer_has_no_form_of_its_own(fields, is_taken):
-    assert takes_recall(prompt(**fields), keeps_responses=True) is is_taken
+    use = RecallUse.OFFERED if is_taken else RecallUse.NONE
+
+    assert recall_use(prompt(**fields), CLAUDE) is use
+    assert recall_use(prompt(**fields), RecallRules()) is RecallUse.NONE
+
+
+@pytest.mark.parametrize(
+    ("fields", "rules", "use"),
+    [
+        ({"response_format": JSON_FORM}, OPENAI, RecallUse.LISTED),
+        ({"response_format": JSON_FORM}, CLAUDE, RecallUse.NONE),
+        ({"response_format": JSON_FORM, "tools": [FIND]}, OPENAI, RecallUse.NONE),
+        ({"response_format": JSON_FORM, "n": 2}, OPENAI, RecallUse.NONE),
+        ({"response_format": JSON_FORM, "tool_choice": "none"}, OPENAI, RecallUse.NONE),
+    ],
+)
+def test_an_answer_in_a_form_of_its_own_lists_the_tool_where_that_keeps_the_prefix(
+    fields, rules, use
+):
+    given = prompt(**fields)
+    rendered = orjson.loads(with_recall_tool(given, RecallUse.LISTED).render())
+
+    assert recall_use(given, rules) is use
+    assert rendered["tool_choice"] == "none"
 
 
 @pytest.mark.parametrize("tools", [[], [FIND], None])
 def test_the_tool_comes_behind_the_callers_own_and_all_else_stays(tools):
     fields = {"seed": 7, "tool_choice": "auto"} | ({} if tools is None else {"tools": tools})
     before = orjson.loads(prompt(**fields).render())
-    after = orjson.loads(with_recall_tool(prompt(**fields)).render())
+    after = orjson.loads(with_recall_tool(prompt(**fields), RecallUse.OFFERED).render())
 
     names = [tool["function"]["name"] for tool in after.pop("tools")]
     before.pop("tools", None)
@@ -77,9 +104,9 @@ def test_the_tool_comes_behind_the_callers_own_and_all_else_stays(tools):
 def test_messages_calls_are_given_the_tool_where_their_answer_is_in_words(fields, is_taken):
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
     given = parse_prompt(orjson.dumps(body), is_native=True)
-    tools = orjson.loads(with_recall_tool(given).render())["tools"]
+    tools = orjson.loads(with_recall_tool(given, RecallUse.OFFERED).render())["tools"]
 
-    assert takes_recall(given, keeps_responses=True) is is_taken
+    assert (recall_use(given, CLAUDE) is RecallUse.OFFERED) is is_taken
     assert tools[:-1] == fields.get("tools", [])
     assert (tools[-1]["name"], tools[-1]["input_schema"]["type"]) == (TOOL_NAME, "object")
 
@@ -103,22 +130,24 @@ def test_responses_calls_are_given_the_tool_where_their_provider_keeps_nothing(
     fields, keeps_responses, is_taken
 ):
     given = parse_prompt(orjson.dumps({"model": "m", "input": "hi", **fields}))
-    tools = orjson.loads(with_recall_tool(given).render())["tools"]
+    tools = orjson.loads(with_recall_tool(given, RecallUse.OFFERED).render())["tools"]
 
-    assert takes_recall(given, keeps_responses=keeps_responses) is is_taken
+    rules = RecallRules(calls_tools=True, keeps_responses=keeps_responses)
+
+    assert (recall_use(given, rules) is RecallUse.OFFERED) is is_taken
     assert tools[:-1] == fields.get("tools", [])
     assert (tools[-1]["type"], tools[-1]["name"]) == ("function", TOOL_NAME)
     assert tools[-1]["strict"] is False
 
 
 @pytest.mark.parametrize(
-    ("chosen", "is_taken"),
+    ("chosen", "calls_tools", "lists_tools"),
     [
-        (route("openai"), True),
-        (route("openai", can=frozenset({"vision"})), False),
-        (route("openai", can=frozenset({"tools"})), True),
-        (route("anthropic", "anthropic", traits=frozenset({"bound_thinking"})), True),
+        (route("openai"), True, True),
+        (route("openai", can=frozenset({"vision"})), False, True),
+        (route("openai", can=frozenset({"tools"})), True, True),
+        (route("anthropic", "anthropic", traits=frozenset({"bound_thinking"})), True, False),
     ],
 )
-def test_routes_take_the_tool_where_models_call_tools(chosen, is_taken):
-    assert route_takes_recall(chosen) is is_taken
+def test_routes_take_the_tool_where_models_call_tools(chosen, calls_tools, lists_tools):
+    assert recall_rules(chosen) == RecallRules(calls_tools=calls_tools, lists_tools=lists_tools)
