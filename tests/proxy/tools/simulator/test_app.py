@@ -1,7 +1,6 @@
 """The simulator's HTTP surface."""
 
 from collections.abc import Mapping
-from json import JSONDecodeError
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from tests.proxy.tools.simulator.scene import (
     TOOL,
     Json,
     SimulatorHarness,
-    events,
     user,
 )
 
@@ -226,29 +224,6 @@ def test_bad_json_is_refused(scene: SimulatorHarness) -> None:
     answer = scene.send("POST", "chat/completions", b"{", headers=BEARER)
 
     assert answer.status_code == 400
-
-
-def test_cues_work_on_answers_that_no_model_gave(scene: SimulatorHarness) -> None:
-    body = {"model": "text-embedding-3-small", "input": "a"}
-
-    assert scene.openai("moderations", {"input": "a"}, cues="500").status_code == 500
-    with pytest.raises(JSONDecodeError):
-        scene.openai("embeddings", body, cues="malformed").json()
-    assert "usage" not in scene.openai("embeddings", body, cues="no-usage").json()
-
-
-def test_a_stream_split_anywhere_is_the_same_stream(scene: SimulatorHarness) -> None:
-    usual = [data for _, data in events(scene.chat(stream=True)) if data]
-    split = [data for _, data in events(scene.chat(stream=True, cues="split=4")) if data]
-
-    assert [event["choices"] for event in split] == [event["choices"] for event in usual]
-
-
-def test_line_ends_of_two_characters_are_all_that_changes(scene: SimulatorHarness) -> None:
-    answer = scene.chat(stream=True, cues="crlf")
-
-    assert b"\r\n\r\n" in answer.content
-    assert answer.content.count(b"\n") == answer.content.count(b"\r\n")
 
 
 DIRECTED = '[[call:read_file {"path": "a.txt"}]] [[call:delete_file {}]]'

@@ -143,38 +143,6 @@ def test_anthropics_cache_reads_do_not_count_against_the_rate_limit(
     assert [scene.anthropic(body).status_code for _ in range(5)] == [200] * 5
 
 
-def chat_usages(scene: SimulatorHarness, cues: str) -> list[Json]:
-    answer = scene.chat(cues=cues, stream=True, stream_options={"include_usage": True})
-    return [data["usage"] for _, data in events(answer) if data and data.get("usage")]
-
-
-def test_a_stream_says_its_usage_as_cued(scene: SimulatorHarness) -> None:
-    (usual,) = chat_usages(scene, "")
-
-    assert chat_usages(scene, "no-usage") == []
-    assert chat_usages(scene, "double-usage") == [usual, usual]
-    early, final = chat_usages(scene, "early-usage")
-    assert early["completion_tokens"] < final["completion_tokens"]
-    assert final == usual
-    assert chat_usages(scene, "zero-usage")[0]["total_tokens"] == 0
-
-
-def claude_usages(scene: SimulatorHarness, cues: str) -> list[Json]:
-    answer = scene.anthropic({"messages": [user("a")], "stream": True}, cues=cues)
-    messages = [data.get("message", data) for _, data in events(answer)]
-    return [data["usage"] for data in messages if "usage" in data]
-
-
-def test_a_stream_of_the_other_wire_says_its_usage_as_cued(scene: SimulatorHarness) -> None:
-    start, end = claude_usages(scene, "")
-
-    assert claude_usages(scene, "no-usage") == []
-    assert claude_usages(scene, "double-usage") == [start, end, end]
-    _, early, final = claude_usages(scene, "early-usage")
-    assert early["output_tokens"] < final["output_tokens"]
-    assert claude_usages(scene, "zero-usage")[1]["output_tokens"] == 0
-
-
 def test_a_json_answer_can_hold_no_usage_or_nothing(scene: SimulatorHarness) -> None:
     assert "usage" not in scene.chat(cues="no-usage").json()
     assert scene.chat(cues="zero-usage").json()["usage"]["prompt_tokens"] == 0
@@ -202,28 +170,3 @@ def test_keep_alives_come_before_the_answer(scene: SimulatorHarness) -> None:
     assert whole.json()["choices"]
     assert "content-length" not in whole.headers
     assert [name for name, _ in events(claude)][:3] == ["ping", "ping", "message_start"]
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "last"),
-    [
-        ("chat/completions", {"messages": [user("a")]}, {"error"}),
-        ("responses", {"input": "a"}, {"type", "sequence_number", "message", "param", "code"}),
-    ],
-)
-def test_an_error_can_end_a_stream(
-    scene: SimulatorHarness, path: str, body: Json, last: set[str]
-) -> None:
-    answer = scene.openai(
-        path, {"model": "gpt-6.1-sol", "stream": True} | body, cues="error-event=1"
-    )
-
-    assert set(events(answer)[-1][1]) == last
-
-
-def test_an_overload_can_end_a_stream_of_the_other_wire(scene: SimulatorHarness) -> None:
-    answer = scene.anthropic({"messages": [user("a")], "stream": True}, cues="error-event")
-    name, data = events(answer)[-1]
-
-    assert name == "error"
-    assert data["error"]["type"] == "overloaded_error"

@@ -2,19 +2,14 @@
 
 from itertools import pairwise
 
-import orjson
 import pytest
 
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.tools.simulator.models import MODELS, SimulatedModel, of_models
 from proxy.tools.simulator.rendering import Vocabulary
-from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import (
-    CLAUDE_TOOL,
-    FLAT_TOOL,
     NOTES,
     SMALL,
-    TOOL,
     Json,
     SimulatorHarness,
     user,
@@ -194,48 +189,7 @@ def test_usage_adds_up_and_is_what_is_recorded(scene: SimulatorHarness) -> None:
     assert usage["total_tokens"] == recorded.prompt_tokens + recorded.generated_tokens
 
 
-def test_completion_tokens_are_those_of_the_text(scene: SimulatorHarness) -> None:
-    answer = scene.chat().json()
-    text = answer["choices"][0]["message"]["content"]
-
-    assert answer["usage"]["completion_tokens"] == len(scene.lab.vocabulary.ids(text))
-
-
-def test_a_structured_answer_satisfies_its_schema(scene: SimulatorHarness) -> None:
-    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
-    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
-    content = scene.chat(response_format=form).json()["choices"][0]["message"]["content"]
-
-    assert isinstance(orjson.loads(content)["ok"], bool)
-
-
-def test_tools_are_called_when_the_text_says_so_and_not_again(scene: SimulatorHarness) -> None:
-    first = scene.chat("Read it. [[fault:call]]", tools=[TOOL]).json()["choices"][0]["message"]
-    messages = [
-        user("Read it. [[fault:call]]"),
-        first,
-        {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "text"},
-    ]
-    second = scene.chat(tools=[TOOL], messages=messages).json()["choices"][0]
-
-    assert first["tool_calls"][0]["function"]["name"] == "read_file"
-    assert second["finish_reason"] == "stop"
-
-
-def test_a_tool_round_trip_on_the_other_wire(scene: SimulatorHarness) -> None:
-    body: Json = {"tools": [CLAUDE_TOOL], "messages": [user("Go [[fault:call]]")]}
-    first = scene.anthropic(body).json()
-    result = {"type": "tool_result", "tool_use_id": first["content"][0]["id"], "content": "x"}
-    body["messages"] += [
-        {"role": "assistant", "content": first["content"]},
-        {"role": "user", "content": [result]},
-    ]
-
-    assert first["stop_reason"] == "tool_use"
-    assert scene.anthropic(body).json()["stop_reason"] == "end_turn"
-
-
-def test_thinking_goes_back_unmodified_by_the_typescript_sdk(scene: SimulatorHarness) -> None:
+def test_thinking_is_taken_back_unmodified_and_refused_when_forged(scene: SimulatorHarness) -> None:
     thinking = {"type": "enabled", "budget_tokens": 1024}
     first = scene.anthropic({"thinking": thinking, "messages": [user("a")]}).json()
     reply = {"role": "assistant", "content": first["content"]}
@@ -287,19 +241,6 @@ def test_a_response_that_is_not_stored_is_not_kept(scene: SimulatorHarness) -> N
     assert not scene.lab.responses
 
 
-def test_a_response_calls_its_tools(scene: SimulatorHarness) -> None:
-    body = {"model": "gpt-6.1-sol", "input": "a", "tools": [FLAT_TOOL], "tool_choice": "required"}
-    first = scene.openai("responses", body).json()
-    output = {
-        "type": "function_call_output",
-        "call_id": first["output"][0]["call_id"],
-        "output": "x",
-    }
-    after = {"model": "gpt-6.1-sol", "input": [output], "previous_response_id": first["id"]}
-
-    assert scene.openai("responses", after).json()["output"][0]["type"] == "message"
-
-
 def test_sealed_reasoning_goes_back_as_it_came(scene: SimulatorHarness) -> None:
     body: Json = {
         "model": "gpt-6.1-sol",
@@ -313,11 +254,3 @@ def test_sealed_reasoning_goes_back_as_it_came(scene: SimulatorHarness) -> None:
     assert scene.openai("responses", body).status_code == 200
     output[0]["encrypted_content"] = "forged"
     assert scene.openai("responses", body).status_code == 400
-
-
-def test_vectors_are_charged_as_input(scene: SimulatorHarness) -> None:
-    body = {"model": "text-embedding-3-small", "input": "Hello world"}
-    answer = scene.openai("embeddings", body).json()
-
-    assert len(answer["data"][0]["embedding"]) == 1536
-    assert scene.lab.exchanges[-1].usage == Usage(input=2)
