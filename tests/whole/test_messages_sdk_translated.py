@@ -1,13 +1,10 @@
 """Anthropic's SDK against models of OpenAI's API, which the gateway translates for."""
 
-from typing import Any
-
 import anthropic
 import pytest
 
 from proxy.records.receipt import Outcome
 from tests.fakes.gateway_fixture import GatewayFixture
-from tests.fakes.messages_sdk import WEATHER
 from tests.fakes.sdk import Sdk
 from tests.fakes.sdk_calls import last, last_body, receipt_of, usage_of, user
 
@@ -30,32 +27,6 @@ def test_an_openai_model_answers_a_message_through_chat(
     assert (receipt.endpoint, receipt.usage) == ("messages", last(gateway).usage)
     assert answer.usage.input_tokens == usage_of(receipt).input
     assert "translated to chat completions" in raw.headers["x-thriftgate-notes"]
-
-
-def test_an_openai_model_streams_anthropics_events_in_order(
-    gateway: GatewayFixture, claude: Sdk, feature: str
-) -> None:
-    events, final = claude.events(
-        lambda c: c.messages.stream(
-            model="gpt-lab",
-            max_tokens=50,
-            tools=[WEATHER],
-            tool_choice={"type": "any"},
-            messages=user("Weather in Oslo?"),
-            extra_headers={"x-thriftgate-feature": feature},
-        )
-    )
-    (receipt,) = gateway.of_feature(feature)
-    kinds = [event.type for event in events]
-
-    assert (kinds[0], kinds[-1]) == ("message_start", "message_stop")
-    assert final.stop_reason == "tool_use"
-    assert final.content[-1].name == "weather"
-    assert (receipt.usage, receipt.streamed, receipt.estimated) == (
-        last(gateway).usage,
-        True,
-        False,
-    )
 
 
 def test_tokens_of_an_openai_models_prompt_are_counted_here(
@@ -91,15 +62,3 @@ def test_a_broken_stream_of_an_openai_model_ends_with_anthropics_error_event(
         )
 
     assert raised.value.body["type"] == "error"  # type: ignore[index]
-
-
-def test_a_tool_that_only_anthropic_runs_is_refused_by_name_elsewhere(claude: Sdk) -> None:
-    search: Any = {"type": "web_search_20250305", "name": "web_search"}
-    with pytest.raises(anthropic.BadRequestError) as raised:
-        claude.ask(
-            lambda c: c.messages.create(
-                model="gpt-lab", max_tokens=9, tools=[search], messages=user("Hi")
-            )
-        )
-
-    assert "web_search" in str(raised.value)

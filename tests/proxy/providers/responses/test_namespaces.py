@@ -124,12 +124,14 @@ def test_a_tool_of_free_text_becomes_a_function_where_a_model_has_none() -> None
     call = {"type": "custom_tool_call", "call_id": "c1", "name": "exec", "input": 'say("é")'}
     output = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
     choice = {"type": "custom", "name": "exec"}
-    fields = body(input=[USER, call, output], tools=[{**EXEC, "format": form}], tool_choice=choice)
+    tools = [{**EXEC, "format": form}, PLAIN]
+    usual = {"type": "function_call", "call_id": "c2", "name": "read", "arguments": "{}"}
+    fields = body(input=[USER, call, usual, output], tools=tools, tool_choice=choice)
     chat = orjson.loads(chat_body(fields, takes_custom=False).body)
-    function = chat["tools"][0]["function"]
-    earlier = chat["messages"][1]["tool_calls"][0]
+    function, plain = (tool["function"] for tool in chat["tools"])
+    earlier, usual = chat["messages"][1]["tool_calls"]
 
-    assert function["name"] == "exec"
+    assert (function["name"], plain["name"], usual["id"]) == ("exec", "read", "c2")
     assert function["description"] == (
         "Runs JavaScript.\n`input` follows this lark grammar:\nstart: WORD"
     )
