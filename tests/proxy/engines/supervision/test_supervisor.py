@@ -103,20 +103,6 @@ def test_an_engine_killed_while_it_loads_is_started_again(supervise):
     assert supervise([engine_command("--start-delay", "600", drain=0.1)], story)[1] == 1
 
 
-def test_a_wrong_model_path_is_a_crash_loop_that_shows_the_engine_s_last_lines(supervise):
-    command = engine_command("--exit-code", "1", "--say", "OSError: models/nope is no folder")
-
-    async def story(supervisor):
-        await until(lambda: supervisor.is_lost)
-
-    supervisor, _ = supervise([command], story)
-    (report,) = supervisor.reports
-
-    assert report.state is ProcessState.CRASH_LOOP
-    assert "exited with status 1" in report.reason
-    assert report.last_lines == ("OSError: models/nope is no folder",)
-
-
 def test_an_engine_that_runs_without_an_unknown_flag_is_left_alone_by_a_change(
     supervise,
 ):
