@@ -63,18 +63,3 @@ def test_pages_are_read_by_a_process_of_the_lowest_priority_which_is_replaced_an
     assert (len(first), after_kill, len(second), status) == (1, [200, 200], 1, 0)
     assert first != second
     assert not second[0].is_running()
-
-
-def test_a_gateway_whose_pages_nobody_opens_has_no_child(gateway: ServeProcess) -> None:
-    assert psutil.Process(gateway.pid).children() == []
-
-
-def test_a_gateway_that_was_killed_leaves_no_reader_behind(
-    gateway: ServeProcess, browser: httpx.Client
-) -> None:
-    assert browser.get("/api/v1/costs").status_code == 200
-    processes = readers_once_started(gateway)
-    gateway.kill()
-
-    assert len(processes) == 1
-    processes[0].wait(30)

@@ -192,22 +192,6 @@ def test_known_keys_are_served_without_the_database_and_nothing_is_lost_when_it_
     assert "Traceback" not in gateway.log()
 
 
-def test_a_key_that_was_revoked_meanwhile_is_refused_once_the_database_is_there(
-    installation: Installation,
-) -> None:
-    installation.run_once()
-    installation.start()
-    installation.wait_until(installation.is_offline)
-    with installation.teams() as teams:
-        (key,) = [k for k in teams.keys(installation.team()) if k.revoked_at is None]
-        teams.revoke(key.id, now=now())
-    before = installation.call()[0]
-    installation.wire.mend()
-    installation.wait_until(lambda: installation.call()[0] == 401)
-
-    assert before == 200
-
-
 def test_calls_of_a_gateway_that_stops_before_the_database_comes_reach_the_next_one_s_ledger(
     installation: Installation,
 ) -> None:
@@ -236,25 +220,6 @@ def test_an_outage_while_it_runs_leaves_it_ready_too(installation: Installation)
     assert (status, document["status"], document["troubles"]) == (200, "ready", [])
     assert all("the database" in note for note in document["notes"])
     assert installation.call()[0] == 200
-
-
-def test_keys_that_cannot_be_trusted_are_not_served_and_the_log_says_why(
-    installation: Installation,
-) -> None:
-    installation.run_once()
-    installation.start(age="1ms")
-    is_too_old = installation.waits_because("and they may be 1ms old")
-    installation.gateway.kill()
-    other = f"{installation.gateway.database_url}_other"
-    installation.start(THRIFTGATE_DATABASE_URL=other)
-    is_another = installation.waits_because("they are those of another database")
-    installation.gateway.kill()
-    whole = installation.file.read_bytes()
-    installation.file.write_bytes(whole[: len(whole) // 2])
-    installation.start()
-    is_damaged = installation.waits_because(f"{installation.file}: the file is damaged")
-
-    assert (is_too_old, is_another, is_damaged) == (True, True, True)
 
 
 def test_without_the_setting_the_keys_on_disk_are_removed(installation: Installation) -> None:
