@@ -20,17 +20,15 @@ import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
 from proxy.store.journal import segments
-from proxy.store.journal.lines import frame, strip_frame
-from proxy.store.journal.logged_receipts import MARKER, to_log_line
+from proxy.store.journal.backlog import Backlog
+from proxy.store.journal.lines import frame
 from proxy.store.journal.removed_segments import RemovedSegments, UnshippedLines
 from proxy.store.journal.segments import Disk, JournalLimits
 
@@ -56,8 +54,7 @@ class Journal:
         self._disk = disk or Disk()
         self._name = f"{os.getpid()}-{token_hex(4)}"
         self._count = 0
-        self._backlog: deque[bytes] = deque()
-        self._waiting = 0
+        self._backlog = Backlog(self._bounds.backlog)
         self._size = 0
         self._unshipped = UnshippedLines(self._bounds.unshipped)
         self._dirty = False
@@ -71,7 +68,6 @@ class Journal:
         self._room: int | None = None  # the reserve's bytes while it is appended to
         self._restock_at = 0.0
         self._retired: list[tuple[int, Path, int, UnshippedLines]] = []  # to sync and close
-        self._lost = 0
         self.removed = RemovedSegments(folder)
         self._is_closed = False
         self._file, self._segment = self._begin()
@@ -93,7 +89,7 @@ class Journal:
         with self._lock:
             was_written = not self._backlog and self._write(framed)
             if not was_written and not self._write_to_reserve(framed):
-                self._keep(framed)
+                self._backlog.add(framed)
 
     @property
     def segment(self) -> Path | None:
@@ -108,22 +104,22 @@ class Journal:
     @property
     def waiting_bytes(self) -> int:
         """Bytes in memory that the disk has not taken yet."""
-        return self._waiting
+        return self._backlog.size
 
     @property
     def is_full(self) -> bool:
         """True if new calls must be refused, because their receipts could not be kept."""
-        return self._waiting * 2 >= self._bounds.backlog
+        return self._backlog.size * 2 >= self._bounds.backlog
 
     @property
     def is_exhausted(self) -> bool:
         """True if the disk takes nothing and the reserve is used up."""
-        return self._waiting > 0 and self._reserve is None
+        return bool(self._backlog) and self._reserve is None
 
     @property
     def lost_receipts(self) -> int:
         """Receipts that stand in the log alone."""
-        return self._lost
+        return self._backlog.lost
 
     @property
     def _written_bytes(self) -> int:
@@ -145,17 +141,15 @@ class Journal:
     def oldest_waiting(self, most: int) -> list[bytes]:
         """Receipts in JSON that are in memory alone, oldest first; they stay there."""
         with self._lock:
-            return [strip_frame(framed) for framed in islice(self._backlog, most)]
+            return self._backlog.lines(most)
 
     def forget_oldest(self, lines: Sequence[bytes]) -> None:
         """Drop receipts from memory that ``oldest_waiting`` gave and that are kept elsewhere now.
 
         The disk may have taken some of them meanwhile.
         """
-        shipped = {frame(line) for line in lines}
         with self._lock:
-            while self._backlog and self._backlog[0] in shipped:
-                self._waiting -= len(self._backlog.popleft())
+            self._backlog.forget(lines)
 
     def note_shipped(self, path: Path, lines: int) -> None:
         """Note that the next lines of a segment are in the ledger."""
@@ -201,12 +195,7 @@ class Journal:
     def log_waiting(self) -> int:
         """Write what is in memory alone to the log, whole; how many receipts that were."""
         with self._lock:
-            for framed in self._backlog:
-                self._log(framed)
-            count = len(self._backlog)
-            self._backlog.clear()
-            self._waiting = 0
-        return count
+            return self._backlog.log_all()
 
     def _tend(self) -> None:
         while not self._stop.wait(self._bounds.unsynced):
@@ -275,23 +264,12 @@ class Journal:
             _log.error("the journal cannot write: %s", why)
             self._refusal = f"the journal cannot write: {why}"
 
-    def _keep(self, framed: bytes) -> None:
-        if self._waiting + len(framed) > self._bounds.backlog:
-            self._log(framed)
-            return
-        self._backlog.append(framed)
-        self._waiting += len(framed)
-
-    def _log(self, framed: bytes) -> None:
-        self._lost += 1
-        _log.critical("%s%s", MARKER, to_log_line(framed))
-
     def _retry(self) -> None:
         while self._backlog:
             with self._lock:  # line by line, so that an append never waits for more than one
-                if not self._write(self._backlog[0]):
+                if not self._write(self._backlog.oldest):
                     return
-                self._waiting -= len(self._backlog.popleft())
+                self._backlog.drop_oldest()
         if self._room is None and self._file >= 0:
             self._refusal = None
 
@@ -321,11 +299,11 @@ class Journal:
 
     def _write_removed_anew(self, most_waiting: int) -> None:
         """Write what removed segments held, while no more than so many bytes wait in memory."""
-        while self._waiting <= most_waiting and (lines := self.removed.next_lines()):
+        while self._backlog.size <= most_waiting and (lines := self.removed.next_lines()):
             for framed in map(frame, lines):
                 with self._lock:
                     if self._backlog or not self._write(framed):
-                        self._keep(framed)
+                        self._backlog.add(framed)
 
     def _sync(self) -> None:
         self._dirty = False
