@@ -2,67 +2,11 @@
 
 from typing import Final
 
+from compaction.language.english_phrases import ENGLISH_PHRASES
 from compaction.language.phrases import Phrases
 
 LATIN_PHRASES: Final = (
-    Phrases(
-        code="en",
-        common="the of to and are was it you i my we your that this have has not for with be"
-        " please will would can from yes never always only don't if must ask make use need want"
-        " prefer like should keep book thanks more than per",
-        standing="from now on|going forward|at all times|under no circumstances|in no case"
-        "|for the rest of (?:this|our|the) (?:chat|conversation|session)|^whenever (?:i|you|we)"
-        "|^every time (?:i|you|we)|^(?:keep in mind|remember (?:to|that|not|my|this))|i (?:want"
-        "|expect) you to|please (?:use|always|never|only|don't|do not|avoid|keep(?! look)|answer"
-        r"|reply|respond|write|speak)|at most \S*\d\S*|before (?:each|every) \w+|(?:can|could"
-        "|would|will) you (?:please )?(?:always|never|only|make sure)",
-        wishes=r"^never (?!mind)\w+|^always (?!(?:the|a|been|has|have|is)\b)\w+|^(?:don't"
-        r"|do not) (?!(?:have|know|see|think|remember|recall|understand|believe|worry|mind)\b)\w+"
-        r"|^(?:avoid|ensure|unless)|^(?:use(?! it\b)|keep(?! look| go| try)|answer|reply|respond"
-        "|speak|ignore|treat|limit|stick|format|express|prefer|just use|simply use)|^write (?:in"
-        r"|only|all|every|me)|^stop \w+ing|^book only|^only (?:use|write|reply|answer|send|call"
-        "|book|contact|accept|include|show|give|say|ask|speak|buy|order|if|when|by|via|in|on"
-        "|with|after|before|through)|^should (?:be|not|never)|(?:must|should|may|shall)(?: not"
-        r"|n't)? (?:never|always|only|ever)|must not|mustn't|^you must (?!be|have|feel|think)\w+"
-        r"|^(?:everything|all|each|every|the|this|these)(?: \S+){0,3} must \w+"
-        "|(?<!i'll )(?<!to )(?<!will )(?<!me )make sure|^(?!(?:i|you|we|he|she|that|my"
-        r"|there)\b)\S+(?: \S+){0,5} should (?:be|not|never|have|include|use)|(?:no"
-        "|not) more than|(?:i|we)(?:'d| would)? (?:(?:really|also|still|always|only|much"
-        "|definitely) )*(?:prefer|rather)|(?:i|we) need only|^(?!(?:i|you|we|he|she|that|there"
-        r"|it|they|my)\b)\S+(?: \S+){0,3} must (?:stop|use|fit|match|include|contain|not|never"
-        "|always)|(?:i|we) (?:only|never) (?:want|need|eat|fly|use|take|read|accept|pay)|(?:i"
-        r"|we)(?: \w+ly)? (?:do not|don't) (?:ever )?(?:want|like|eat|drink|accept|use)|(?:i"
-        r"|we)(?: \w+ly)? (?:do not|don't) need(?! (?:\w+ )?(?:else|help|that)\b)|(?:i"
-        "|we) (?:can only|can't|cannot|won't|will not) (?:be|use|go|do|take|accept|pay|spend"
-        r"|have|eat)|(?:\d|one|two|three) \w+ only|^(?:write|send|call|text|contact|show|give"
-        "|list|quote|ship|deliver|put|tell|ask|mail|message|phone|pay|charge|print|return|report"
-        r"|email) (?:\S+ ){0,6}only|^(?:call|tell|ask|warn|notify|inform|remind|check with) (?:me"
-        r"|us) (?:\S+ ){0,2}before",
-        reports="was(?:n't)?|were(?:n't)?|had(?:n't)?|did(?:n't)?|got|went|said|told|came|gave"
-        "|bought|paid|found|made|took|saw|sent|lost|broke|brought|thought|wrote|knew|felt|heard"
-        "|seen|been|known|looked|(?:i|you|we|they|it|she|he)(?:'ve|'s| have| has) (?:(?:only"
-        r"|never|always) )?\w+(?:ed|en)|(?:i|you|we|they|it|she|he|that|this|which) (?:only "
-        r"|never |always )?\w{2,20}(?<!ne)ed|(?:only|never|always) \w{2,20}(?<!ne)ed|doesn't"
-        "|does not|right now|at the moment|else|(?:he|she|they) (?:must|can|may|never|always"
-        "|only)",
-        done=r"(?:success\w*|(?:has|have) been|was|were) (?:\w+ ){0,2}(?:booked|cancell?ed"
-        "|created|updated|deleted|removed|sent|added|saved|moved|paid|transferred|refunded"
-        "|confirmed|reserved|ordered|scheduled|rescheduled|changed|issued|approved)|(?:transfer"
-        r"|payment|booking|update|refund|cancellation) success\w*",
-        failed=r"(?<!0 )(?<!no )(?:failed|failure)(?!\W?: ?(?:0|false|null|none))|could(?:n't"
-        "| not)|unable to|was(?:n't| not) possible|declined|rejected|insufficient|denied"
-        "|did(?:n't| not) work",
-        accepts="yes|yeah|yep|yup|sure|ok|okay|fine|great|perfect|good|sounds (?:good|great"
-        "|fine)|that works|works for me|correct|exactly|right|agreed|please do|go ahead|do (?:it"
-        "|that)|let's (?:do|go)|i'll take|that's (?:fine|right|correct|good|great|perfect)"
-        "|absolutely|of course|deal|alright|all right|that would be|confirmed|i agree",
-        refuses="no|nope|nah|not (?:really|that|this|yet)|no,? thanks?|i'd rather not|don't"
-        "|never mind|cancel that|that's (?:not|wrong)|i don't want|neither",
-        chooses="(?:the|that|this|your|my) (?:very )?(?:first|second|third|fourth|fifth|last"
-        r"|other|former|latter|next|one|ones|cheap\w*|earl\w+|lat\w+|fast\w*|direct)|option|both"
-        "|either|neither|(?:first|second|third|last|other|former|latter) one|take (?:it|that)"
-        r"|number (?:one|two|three|\d)",
-    ),
+    ENGLISH_PHRASES,
     Phrases(
         code="de",
         common="der die das und ich nicht ist ein eine einen mir mich sie bitte es zu mit auf"
@@ -80,6 +24,8 @@ LATIN_PHRASES: Final = (
         r"|kann) (?:\S+ ){0,6}(?:nicht|nie|immer|nur|kein\w*|sein|bleiben)"
         r"|^\w+n sie (?:\S+ ){0,6}(?:nicht|nichts|kein\w*|nur|darauf)|^(?:antworte|schreib"
         r"|verwende|benutze|nimm|achte|vermeide|ruf)\b",
+        once=r"für (?:dies\w*|das hier|heute|morgen)|dafür|diesmal|dieses mal|endziffer\w*"
+        r"|\w*karte|gutschein\w*|stattdessen",
         reports="war|waren|wurden?|hatten?|hat|worden|ging|kam|sagte|gesagt|bekommen|erhalten"
         r"|(?:ich|wir) (?:habe|haben|bin)|habe ich|haben wir|ist (?:\w+ ){0,3}nie|^(?:ich|es|er"
         r"|wir|das \w+|der \w+|mein\w* \w+) (?!möchte|will|woll|brauch|mag|bitte|soll|darf|muss"
@@ -114,6 +60,8 @@ LATIN_PHRASES: Final = (
         "|uniquement|seulement|toujours)|je ne (?:veux|voudrais|souhaite|mange|bois)|^pas de"
         r"|(?:doit|doivent|faut) (?:\S+ ){0,4}(?:pas|jamais|toujours|être|rester)|ne (?:doit"
         "|doivent|peut) (?:pas|jamais)|svp pas",
+        once=r"cette fois|pour (?:ça|cela|celui-ci|celle-ci)|se terminant"
+        r"|finissant|carte|bon d'achat|à la place",
         reports="j'ai|je n'ai|était|étaient|a été|avait|n'est|n'a|a|ont|nous avons|reçu|^(?:je"
         r"|il|elle|on|ça|c'est|mon \w+|ma \w+) (?!veux|voudr|préf|souhait|ne (?:veux|mange|bois"
         r"|voudr|souhait|doit)|doit|faut)\S+",
@@ -147,6 +95,7 @@ LATIN_PHRASES: Final = (
         "|únicamente|no más de|prefiero|preferiría|no quiero|^(?:respond|escrib|us|utili|evit"
         r"|habl|enví|mand)[ae]n?\b|(?:debe|deben|tiene que|tienen que) (?:\w+ ){0,3}(?:ser|estar"
         r"|siempre)|^\w+ s[oó]lo",
+        once=r"esta vez|para (?:esto|eso)|terminad[ao] en|que termina|tarjeta|cupón|en su lugar",
         reports="tengo|tenemos|he|ha|hemos|han|fue|fueron|era|estaba|llegó|recibí|recebi|dijo"
         r"|había|estuvo|compré|pagué|llegaba|^(?:él|ella|el \w+|la \w+|mi \w+|yo) (?!prefier"
         r"|quier|deb|tiene|no (?:deb|pued))\w+|(?:me|nos) \w+o|(?:siempre|nunca) (?:llego|tengo"
@@ -178,6 +127,7 @@ LATIN_PHRASES: Final = (
         "|somente|^só|só (?:por|quero|com|em|pelo)|não mais (?:de|que|do que)|prefiro|preferia"
         r"|não quero|^(?:respond|escrev|us|utiliz|evit|fal|envi|mand|mantenh)[ae]m?\b|(?:deve"
         r"|devem|tem que|têm que) (?:\w+ ){0,3}(?:ser|estar|sempre)|^\w+ só",
+        once=r"desta vez|para (?:isto|isso)|terminad[oa] em|com final|cartão|cupom|em vez disso",
         reports="tenho|temos|foi|foram|era|estava|tinha|recebi|chegou|comprei|paguei|disse|veio"
         r"|chegava|já|^(?:ele|ela|o \w+|a \w+|meu \w+|minha \w+|eu) (?!prefir|quer|dev|tem"
         r"|não (?:dev|pod|quer))\w+|me \w+o|(?:sempre|nunca) (?:chego|tenho|vou|peço|compro|faço"
@@ -209,6 +159,7 @@ LATIN_PHRASES: Final = (
         "|soltanto|esclusivamente|non più (?:di|tardi)|preferisco|preferirei|non voglio"
         r"|(?:voglio|vorrei) (?:\w+ ){0,2}solo|(?:deve|devono) (?:\w+ ){0,3}(?:essere|sempre"
         r"|restare)|^(?:rispond|scriv|us|utilizz|evit|parl|mand|invi)[aei]\b|^\w+ solo",
+        once=r"questa volta|per (?:questo|quello)|che termina|carta|buono",
         reports="ho|ha|abbiamo|hanno|era|erano|stato|stata|aveva|arrivat[oa]|ricevuto|non è"
         r"|^(?:lui|lei|il \w+|la \w+|il mio \w+|la mia \w+|io) (?!prefer|vo|dev|non (?:dev|può"
         r"|vo))\w+|mi \w+o|(?:arrivo|vado|compro|faccio|vedo|posso|dimentico) (?:sempre|mai)",
@@ -239,6 +190,7 @@ LATIN_PHRASES: Final = (
         r"|geen)|niet (?:meer|duurder|later|langer) dan|(?:wil|willen) (?:\S+ ){0,3}(?:geen|niet"
         r"|alleen)|(?:mag|mogen|moet|moeten) (?:\S+ ){0,6}(?:niet|geen|alleen|zijn|blijven"
         r"|kosten)|(?:graag|alsjeblieft|alstublieft) (?:\S+ ){0,4}(?:niet|alleen|geen)",
+        once=r"deze keer|dit keer|hiervoor|eindigend|eindigt|\w*kaart|bon",
         reports="was|waren|werd|heb|heeft|hebben|had|hadden|kwam|ging|zei|ontvangen"
         r"|is (?:\S+ ){0,3}nooit|^(?:ik|er|het|dit|dat|hij|zij|we|wij|de \w+|mijn \w+) (?!wil"
         r"|graag|moet|mag|mog)\w+|(?!(?:wil|zou|mag) ik)\w+ ik",
@@ -268,6 +220,7 @@ LATIN_PHRASES: Final = (
         r"|chcę (?:\S+ ){0,2}tylko|nie jem|(?:musi|muszą|powinn\w+) (?:\S+ ){0,3}być"
         r"|proszę (?:\S+ ){0,4}(?:tylko|nie)|^(?:odpowiadaj|pisz|używaj|unikaj|mów|dzwoń)\w*"
         r"|^\w+(?:cie|j) (?:\S+ ){0,2}tylko",
+        once=r"tym razem|do tego|kończąc\w+|kart\w+|bon\w*",
         reports=r"był\w*|dostał\w*|otrzymał\w*|przyszedł|przyszł\w*|kupił\w*|zapłacił\w*"
         r"|powiedział\w*|nie ma|jest|dotarł\w*|(?:zawsze|nigdy) (?:nie )?(?:się )?(?!proszę|wolę"
         r"|chcę)\w+(?:ę|am|em)|(?!proszę|wolę|chcę)\w+(?:ę|am|em) (?:się )?zawsze",
@@ -293,6 +246,7 @@ LATIN_PHRASES: Final = (
         wishes=r"\w+m[ae]y[ıi]n(?:[ıi]z)?|her zaman|daima|asla|hiçbir zaman|^sadece|^yalnızca"
         r"|(?:sadece|yalnızca) (?:\S+ ){0,4}(?:\w+[ıiuü]n(?:[ıiuü]z)?|istiyorum|isterim)|geçmesin"
         r"|aşmasın|olmasın|tercih (?:ederim|ediyorum)|istemiyorum|\w+m[ae]l[ıi]",
+        once=r"bu sefer|bu kez|bunun için|ile biten|kart\w*",
         reports=r"\w+(?:d[ıiuü]|t[ıiuü]|m[ıiuü]ş)(?:m|k|lar|ler)?\W*$|geç (?:geliyor|kalıyor)"
         r"|(?!istiyorum|istemiyorum|istemem|isterim|ederim|ediyorum)\w+(?:yorum|[aeıiuü]r[ıiuü]m)"
         r"|asla \w+m[ae]m",
@@ -317,6 +271,7 @@ LATIN_PHRASES: Final = (
         wishes="đừng|không được|chớ|luôn|luôn luôn|không bao giờ|^chỉ|chỉ (?:nhắn|dùng|gọi|gửi"
         "|trả lời|muốn|cần)|(?:tôi|mình|em) (?:thích|không muốn|không ăn|ưu tiên|muốn)|phải"
         "|bắt buộc",
+        once=r"lần này|thẻ|số cuối|kết thúc bằng",
         reports="đã|chưa (?:bao giờ|nhận|được|có|thấy)|hôm qua|bị|vừa|(?:tôi|mình|em|anh"
         "|chị) (?:luôn|hay|thường)(?: luôn)?(?! muốn| thích| cần| chọn| ưu)",
         done="đã (?:được )?(?:đặt|hủy|huỷ|hoàn|gửi|xác nhận|thanh toán|thay đổi|thêm|đổi|chuyển"
@@ -340,6 +295,7 @@ LATIN_PHRASES: Final = (
         wishes="jangan(?:lah)?|selalu|^hanya|hanya (?:lewat|melalui|lewat|via|mau|ingin|dengan)"
         "|tidak (?:boleh|lebih|melebihi)|lebih suka|tidak (?:mau|ingin|makan|suka)|harus|wajib"
         r"|^(?:gunakan|pakai|jawab|balas|tulis|hindari)|^(?!saya|kami|aku|ini|itu|ada)\w+ hanya",
+        once=r"kali ini|untuk (?:ini|itu)|kartu|berakhiran|kupon",
         reports="sudah|telah|belum|kemarin|tadi|(?<!jangan )pernah|terlambat|(?:saya|aku|kami"
         "|kita) selalu(?! mau| ingin)",
         done=r"(?:sudah|telah|berhasil) (?:kami |saya )?(?:di)?\w+|berhasil|^selesai|sukses",

@@ -16,6 +16,7 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
         common: Frequent words that tell the language from others in its script.
         standing: Make a sentence a wish wherever they stand.
         wishes: Make a clause a wish that reports nothing.
+        once: Make a wish a choice for the task at hand, other than standing ones.
         reports: Stand in clauses about the past, or about how things are.
         done: An outcome that came about.
         failed: A failure.
@@ -29,6 +30,7 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     common: str = ""
     standing: str
     wishes: str
+    once: str
     reports: str
     done: str
     failed: str

@@ -89,6 +89,7 @@ class _Patterns(msgspec.Struct, frozen=True):
 
     standing: _Search
     wishes: _Search
+    once: _Search
     reports: _Search
     done: _Search
     failed: _Search
@@ -98,7 +99,10 @@ class _Patterns(msgspec.Struct, frozen=True):
 
 
 def is_wish(sentence: str) -> bool:
-    """True if a sentence tells how things are to be done: no question, quotation or report."""
+    """True if a sentence tells how things are to be done from now on.
+
+    A question, a quotation, a report or a choice for the task at hand does not.
+    """
     if len(sentence) > _MAX_WISH_CHARS:
         return False
     small = _in_lower_case(sentence)
@@ -115,6 +119,7 @@ def is_wish(sentence: str) -> bool:
     return not any(map(small.__contains__, _QUESTION_MARKS)) and any(
         language.wishes(clause) and not language.reports(clause)
         for language in languages
+        if not language.once(small)
         for clause in clauses
     )
 
@@ -200,6 +205,7 @@ def _patterns(row: Phrases) -> _Patterns:
     return _Patterns(
         standing=search(row.standing),
         wishes=search(row.wishes),
+        once=search(row.once),
         reports=search(row.reports),
         done=search(row.done),
         failed=search(row.failed),

@@ -237,42 +237,33 @@ def test_the_language_of_a_wish_is_among_those_it_may_be_in(code, wishes):
     assert all(code in [row.code for row in languages_of(wish.lower())] for wish in wishes)
 
 
-REPORTS = [
-    "The colour was wrong, I got rust instead of moss.",
-    "I have never received it.",
-    "It never arrived.",
-    "The parcel doesn't open.",
-    "I was told you must confirm.",
-    "Did you always do that?",
-]
+#: By language: a choice for the task at hand in the words of a wish.
+ONCE = {
+    "en": "Please use the card ending in 9725 for this.",
+    "de": "Nimm dafür bitte nur die Karte mit der Endziffer 9725.",
+    "fr": "Utilisez seulement la carte se terminant par 9725 cette fois.",
+    "es": "Usa solo la tarjeta terminada en 9725 esta vez.",
+    "pt": "Usa só o cartão terminado em 9725 desta vez.",
+    "it": "Usa solo la carta che termina con 9725 questa volta.",
+    "nl": "Gebruik deze keer alleen de kaart die eindigt op 9725.",
+    "pl": "Tym razem proszę użyć tylko karty kończącej się na 9725.",
+    "tr": "Bu sefer sadece 9725 ile biten kartı kullanın.",
+    "vi": "Lần này chỉ dùng thẻ có số cuối 9725 nhé.",
+    "id": "Pakai hanya kartu yang berakhiran 9725 untuk ini.",
+    "ru": "На этот раз используйте только карту, оканчивающуюся на 9725.",
+    "uk": "Цього разу використовуйте лише картку, що закінчується на 9725.",
+    "zh": "这次请只用尾号9725的卡。",
+    "ja": "今回は末尾9725のカードだけでお願いします。",
+    "ko": "이번에는 9725로 끝나는 카드만 사용해 주세요.",
+    "ar": "استخدم البطاقة المنتهية بـ 9725 فقط هذه المرة.",
+    "hi": "इस बार केवल 9725 वाला कार्ड इस्तेमाल करें।",
+    "th": "ครั้งนี้ใช้บัตรที่ลงท้ายด้วย 9725 เท่านั้น",
+}
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Never call me.",
-        "please use metric units",
-        "From now on answer in French",
-        "Don\u2019t touch the tests.",
-        "You must ask first",
-        "I prefer aisle seats",
-        "Use tabs instead of spaces",
-        "Make sure it compiles",
-        "Could you please always answer in French?",
-        "The colour was wrong, so never send rust again.",
-        "Yes, but only if it arrives before the 28th.",
-        "I don't want insurance.",
-    ],
-)
-def test_a_standing_wish_is_a_rule(sentence):
-    assert is_wish(sentence)
-
-
-@pytest.mark.parametrize(
-    "sentence", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400, *REPORTS]
-)
-def test_other_sentences_are_no_rules(sentence):
-    assert not is_wish(sentence)
+@pytest.mark.parametrize("code", SPOKEN)
+def test_a_choice_for_the_task_at_hand_is_no_rule(code):
+    assert not is_wish(ONCE[code])
 
 
 CHOICES = {
