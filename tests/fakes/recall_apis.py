@@ -201,10 +201,28 @@ class Responses:
         )
 
 
-class TranslatedMessages(Messages):
+class MessagesInChat(Messages):
     """Messages of a model that is asked in chat."""
 
     name, model = "messages in chat", "talker"
+
+
+class ChatInMessages(Chat):
+    """Chat of a model that is asked in Messages."""
+
+    name, model = "chat in messages", "thinker"
+
+
+class ResponsesInMessages(Responses):
+    """Responses of a model that is asked in Messages."""
+
+    name, model = "responses in messages", "thinker"
+
+
+class ResponsesInChat(Responses):
+    """Responses of a model whose upstream has chat alone."""
+
+    name, model = "responses in chat", "whisperer"
 
 
 APIS: Sequence[Api] = (Chat(), Messages(), Responses())
@@ -229,10 +247,7 @@ def offers_recall(body: Json) -> bool:
 
 def question(body: Json) -> str:
     """The last message's words."""
-    content = history(body)[-1]["content"]
-    if isinstance(content, str):
-        return content
-    return "".join(part.get("text", "") for part in content)
+    return _text_of(history(body)[-1]["content"])
 
 
 def recalled_texts(body: Json) -> list[str]:
@@ -248,4 +263,11 @@ def _results(message: Json) -> list[str]:
         return [message["output"]]
     content = message.get("content")
     blocks = content if isinstance(content, list) else ()
-    return [block["content"] for block in blocks if block.get("type") == "tool_result"]
+    return [_text_of(block["content"]) for block in blocks if block.get("type") == "tool_result"]
+
+
+def _text_of(content: str | list[Json]) -> str:
+    """A content, be it a text or parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)

@@ -32,6 +32,11 @@ CATALOG = """
 kind = "openai"
 base_url = "{url}"
 
+[upstreams.lab-chat]
+kind = "openai"
+base_url = "{url}"
+serves_responses = false
+
 [upstreams.lab-anthropic]
 kind = "anthropic"
 base_url = "{url}"
@@ -39,6 +44,12 @@ base_url = "{url}"
 [[models]]
 id = "talker"
 upstream = "lab"
+price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
+max_output = 1000
+
+[[models]]
+id = "whisperer"
+upstream = "lab-chat"
 price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
 max_output = 1000
 

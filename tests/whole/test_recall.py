@@ -11,9 +11,12 @@ from tests.fakes.model_wires import ModelTurn, prompt_tokens
 from tests.fakes.recall_apis import (
     APIS,
     Api,
+    ChatInMessages,
     Messages,
+    MessagesInChat,
     Responses,
-    TranslatedMessages,
+    ResponsesInChat,
+    ResponsesInMessages,
     history,
     offers_recall,
     recalled_texts,
@@ -256,14 +259,27 @@ def test_a_call_with_a_form_of_its_own_keeps_the_prefix_of_its_conversation(
     run(tmp_path, lambda _: ModelTurn(text="{}"), work)
 
 
-def test_a_messages_call_recalls_through_chat(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "api",
+    [ChatInMessages(), MessagesInChat(), ResponsesInChat(), ResponsesInMessages()],
+    ids=lambda api: api.name,
+)
+@whole_and_streamed
+def test_a_call_recalls_where_its_model_is_asked_in_another_api(
+    tmp_path: Path, api: Api, *, is_streamed: bool
+) -> None:
+    def next_turn(body: dict[str, Any]) -> ModelTurn:
+        answer = recall_once(body)
+        return ModelTurn(thinking="Hm.", text=answer.text, calls=answer.calls)
+
     async def work(desk: Desk) -> None:
         messages, place = conversation(0)
-        answer = await desk.ask(messages, TranslatedMessages(), stream=True)
+        answer = await desk.ask(messages, api, stream=is_streamed)
+        first, second = desk.model.bodies
 
-        assert answer.kinds == ["text"]
-        assert answer.end == "end_turn"
         assert place in answer.text
-        assert len(desk.model.bodies) == 2
+        assert (answer.end, answer.calls) == (api.stopped, [])
+        assert history(second)[: len(history(first))] == history(first)
+        assert ("signed 1: Hm." in str(second)) is (api.model == "thinker")
 
-    run(tmp_path, recall_once, work)
+    run(tmp_path, next_turn, work)
