@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 from proxy.store.journal.lines import frame, strip_frame
-from proxy.store.journal.logged_receipts import MARKER, to_log_line
+from proxy.store.journal.logged_receipts import LOGGER_NAME, MARKER, to_log_line
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger(LOGGER_NAME)
 
 
 class Backlog:

@@ -23,7 +23,7 @@ from proxy.store.journal.lines import decode, frame, strip_frame, unframe
 #: Text in the log before a receipt.
 MARKER: Final = "a receipt is in no journal, only here: "
 #: Logger of the line.
-_LOGGER: Final = "proxy.store.journal.journal"
+LOGGER_NAME: Final = "proxy.store.journal.journal"
 #: Beginning of each line of the gateway's log; the name of what wrote it is the group.
 _BEGINNING: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ (\S+) ")
 _ID: Final = re.compile(r"call_[0-9a-f]{32}")
@@ -74,7 +74,7 @@ def _texts(held: dict[str, object]) -> Iterator[str]:
 def _logged_receipt(text: str) -> Receipt | None:
     """The receipt in a line as the gateway logged it."""
     if (beginning := _BEGINNING.search(text)) is not None:
-        if beginning[1] != _LOGGER:
+        if beginning[1] != LOGGER_NAME:
             return None
         text = text[beginning.end() :]
     if not text.startswith(MARKER):
