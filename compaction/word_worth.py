@@ -29,8 +29,9 @@ _VALUE, _NAME, _PLAIN = 0.5, 0.35, 0.1
 _MAX_TELLING_CHARS: Final = 12
 #: Share of a word's worth if it stands already: of a value or name, and of any other.
 _VALUE_AGAIN, _PLAIN_AGAIN = 0.1, 0.4
-#: Power of a word's rarity, and the factor for one that several messages say.
-_RARITY_POWER, _AGAIN_FACTOR = 1.0, 2.0
+#: Power of a word's rarity, and the factors for one that several messages say, and for one that
+#: only records repeat, as an address in each order.
+_RARITY_POWER, _AGAIN_FACTOR, _REPEATED_FACTOR = 1.0, 2.0, 1.4
 #: Factor for a word that later messages name again.
 _LATER_FACTOR: Final = 2.0
 #: Minimum worth of a word that is looked at.
@@ -60,7 +61,8 @@ class RegionWords:
     Args:
         messages: Messages of the region.
         later: Messages after it.
-        again: Least share of a word's worth that is left where it stands again.
+        again: Least share of a word's worth that is left where it stands again; 0 for results that
+            are records, not files.
     """
 
     def __init__(
@@ -70,8 +72,13 @@ class RegionWords:
         again: float = 0.0,
     ) -> None:
         counts: Counter[str] = Counter()
+        named: set[str] = set()
         for message in messages:
-            counts.update(set(words_of(_spoken_text(message))))
+            words = set(words_of(_spoken_text(message)))
+            counts.update(words)
+            if again or message.voice is not Voice.RESULT:
+                named |= words
+        self._named = named
         self._messages = max(1, len(messages))
         self._total = log(1 + self._messages)
         self._counts = counts
@@ -94,7 +101,8 @@ class RegionWords:
         kind, again = self._kind(word)
         times = self._counts.get(word, 1)
         worth = kind * (log(1 + self._messages / times) / self._total) ** _RARITY_POWER
-        worth *= _AGAIN_FACTOR if times > 1 else 1.0
+        if times > 1:
+            worth *= _AGAIN_FACTOR if word in self._named else _REPEATED_FACTOR
         worth *= _LATER_FACTOR if word in self._later else 1.0
         return WordWorth(worth, worth * max(again, self._again)) if worth >= _LEAST else None
 

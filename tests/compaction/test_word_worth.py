@@ -4,7 +4,7 @@ import pytest
 
 from compaction.facts.fitting import region_words
 from compaction.word_worth import Coverage, text_size, words_of, worth_of_pieces
-from tests.compaction.facts.regions import assistant, read_contents, user
+from tests.compaction.facts.regions import assistant, call_and_result, read_contents, user
 
 DESK = [
     user("Where is my order W-4711? I ordered it a while ago and it never came."),
@@ -49,6 +49,16 @@ def test_a_word_that_later_messages_name_is_worth_more():
 
     assert first_worth(seen, "street") > first_worth(unseen, "street")
     assert first_worth(seen, "Oslo") == first_worth(unseen, "Oslo")
+
+
+def test_a_word_that_only_records_repeat_is_worth_less_than_one_that_is_spoken_of():
+    words = words_in(
+        user("Was it sent to Bonn?"),
+        *call_and_result("order", "from Oslo", "c1", number=1),
+        *call_and_result("order", "from Oslo to Bonn", "c2", number=2),
+    )
+
+    assert first_worth(words, "Oslo") < first_worth(words, "Bonn")
 
 
 def test_a_word_that_stands_is_worth_little_again():
