@@ -266,7 +266,7 @@ class PromptBeginning:
     def _join(self, session: AgentSession, now: float, costs: KeyCosts) -> None:
         """Give a session the first shared key that has room; none where that is too risky."""
         recent = list(self._sessions)[-_HABIT_SESSIONS:]
-        hold, peak = _hold_seconds(recent, now), _reserved_peak(recent, now)
+        hold, peak = _session_habits(recent, now)
         open_sessions = [one for one in self._sessions if one.key and now - one.latest <= hold]
         for number in range(_MAX_KEYS):
             key = f"{self._name}-{number}" if number else self._name
@@ -342,20 +342,14 @@ class SharedCacheKeys:
         return begins.record_saving(agent_session, saved, now) if agent_session.key else 0.0
 
 
-def _have_habits(recent: Sequence[AgentSession], now: float) -> bool:
-    """True if enough sessions began a minute ago or before."""
-    return sum(now - one.begins >= _MINUTE_S for one in recent) >= _MIN_HABIT_SESSIONS
+def _session_habits(recent: Sequence[AgentSession], now: float) -> tuple[float, int]:
+    """Seconds without a call after which a session has ended, and calls a minute that it may make.
 
-
-def _reserved_peak(recent: Sequence[AgentSession], now: float) -> int:
-    """Calls in a minute that a session may make: a little more than any before made."""
-    top = max((one.peak for one in recent), default=0)
-    return top + 1 if _have_habits(recent, now) else max(_ASSUMED_PEAK, top + 1)
-
-
-def _hold_seconds(recent: Sequence[AgentSession], now: float) -> float:
-    """Seconds without a call after which a session has ended, by the pauses of others."""
-    if not _have_habits(recent, now):
-        return _ASSUMED_HOLD_S
-    longest = max(one.pause for one in recent)
-    return min(_MAX_HOLD_S, max(_MIN_HOLD_S, _PAUSE_FACTOR * longest))
+    The latter are a little more than any before made. Habits tell once enough sessions began a
+    minute ago or before.
+    """
+    peak = 1 + max((one.peak for one in recent), default=0)
+    if sum(now - one.begins >= _MINUTE_S for one in recent) < _MIN_HABIT_SESSIONS:
+        return _ASSUMED_HOLD_S, max(_ASSUMED_PEAK, peak)
+    longest_pause = max(one.pause for one in recent)
+    return min(_MAX_HOLD_S, max(_MIN_HOLD_S, _PAUSE_FACTOR * longest_pause)), peak

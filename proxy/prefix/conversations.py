@@ -230,16 +230,13 @@ class Conversations:
         for name, plan in stored_plans.items():
             value = bytes.fromhex(name)
             if not plan.conversation:
-                self._load_plan(value, plan)
+                if self._whole.peek(value) is None:
+                    self._whole.put(value, value)
+                onward = tuple(map(bytes.fromhex, plan.onward))
+                latest = msgspec.structs.replace(self._latest_call(value), onward=onward)
+                self._latest.put(value, latest)
             elif plan.conversation != SEVERAL:
                 _record_value(self._shortened, value, bytes.fromhex(plan.conversation))
-
-    def _load_plan(self, name: bytes, plan: Plan) -> None:
-        latest = self._latest_call(name)
-        if self._whole.peek(name) is None:
-            self._whole.put(name, name)
-        onward = tuple(map(bytes.fromhex, plan.onward))
-        self._latest.put(name, msgspec.structs.replace(latest, onward=onward))
 
     def _find_by_place(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation that went up to where an answer stands, or the one it parts from."""

@@ -130,7 +130,11 @@ class InFlightWrites:
         write = self._writes.get(id(planned.evidence.sent))
         if write is None:
             return None
-        self._first_bytes.put(write.lane, self._average_first_byte_s(write, now))
+        latest_s = max(0.0, now - write.since)
+        average_s = self._first_bytes.peek(write.lane)
+        if average_s is not None:
+            latest_s = average_s + _LATEST_WEIGHT * (latest_s - average_s)
+        self._first_bytes.put(write.lane, latest_s)
         for key, until in write.points.items():
             self._readable.put(key, until)
         return self.forget_write(planned)
@@ -179,11 +183,6 @@ class InFlightWrites:
     def _is_readable(self, key: int, now: float) -> bool:
         until = self._readable.peek(key)
         return until is not None and until >= now
-
-    def _average_first_byte_s(self, write: _Write, now: float) -> float:
-        took = max(0.0, now - write.since)
-        before = self._first_bytes.peek(write.lane)
-        return took if before is None else before + _LATEST_WEIGHT * (took - before)
 
 
 def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:

@@ -140,29 +140,23 @@ def _readable_tokens(evidence: CallEvidence, expected: ExpectedRead, total: int)
 def _shortfall(call: SentCall, could: int, usage: Usage) -> tuple[int, int, int]:
     """Tokens that surely could be read, how many less are no miss, and those that were lost.
 
+    Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a part
+    of it.
+
     A cache that stores every so many tokens reads whole steps; as their length is assumed, one step
     less is no miss where something was read.
     """
     total = usage.prompt_tokens
-    slack = _allowed_shortfall(call, could, total)
+    slack = max(
+        _MIN_SLACK_TOKENS,
+        could // _READABLE_SLACK_DIVISOR,
+        min(could, total - could) // _OTHER_SLACK_DIVISOR,
+    )
     if call.regime.block <= _MIN_SLACK_TOKENS:
         return could - slack, slack, max(0, could - usage.cache_read)
     enough = call.regime.readable_tokens(could - slack, total)
     lost = max(0, enough - usage.cache_read)
     return enough, call.regime.block - 1 if usage.cache_read else 0, lost
-
-
-def _allowed_shortfall(call: SentCall, could: int, total: int) -> int:
-    """A shortfall that may come from small steps, or from bytes that stood for tokens.
-
-    Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a
-    part of it.
-    """
-    return max(
-        _MIN_SLACK_TOKENS,
-        could // _READABLE_SLACK_DIVISOR,
-        min(could, total - could) // _OTHER_SLACK_DIVISOR,
-    )
 
 
 def _merge_reasons(finding: MissFinding, provider_reason: ProviderReason) -> MissFinding:
@@ -243,20 +237,14 @@ def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:
     return max(state.calls, 0 if plan.joined else draft.turns)
 
 
-def _is_extension(call: SentCall, state: ConversationState, known_tokens: int) -> bool:
-    """True if a call begins with all that one of the latest of its conversation sent.
-
-    Where what is stored ends at marks, nearly all is not enough.
-    """
-    if known_tokens * 10 < state.tokens * 9:
-        return False
-    return not call.regime.takes_marks or not set(state.points).isdisjoint(call.points)
-
-
 def _blocks_left_out(call: SentCall, state: ConversationState, known_tokens: int) -> int:
-    """Number of blocks at the end of one of the latest calls of its conversation it leaves out."""
-    if _is_extension(call, state, known_tokens):
-        return 0
+    """Number of blocks at the end of one of the latest calls of its conversation it leaves out.
+
+    None if it begins with nearly all of one; where what is stored ends at marks, with all.
+    """
+    is_nearly_all = known_tokens * 10 >= state.tokens * 9
     if not call.regime.takes_marks:
-        return MORE_LEFT_OUT
+        return 0 if is_nearly_all else MORE_LEFT_OUT
+    if is_nearly_all and not set(state.points).isdisjoint(call.points):
+        return 0
     return blocks_left_out(call, state.endings) or MORE_LEFT_OUT

@@ -126,7 +126,8 @@ def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
     if direct is None:
         return UsageComparison(usage, usage)
     expected = expected_usage(call, planned.evidence.expected, usage.prompt_tokens)
-    if _is_refused(usage, expected, call.regime):
+    is_cacheable = expected.cache_write_tokens or expected.cache_read
+    if is_cacheable and has_stored_nothing(call.regime, usage):
         return UsageComparison(usage, usage)
     total = usage.prompt_tokens * direct.sent.size // max(1, call.size)
     return UsageComparison(expected, expected_usage(direct.sent, direct.expected, total))
@@ -352,13 +353,6 @@ def _stores_nothing(call: SentCall) -> bool:
     """True if a cache stores what marks end, or calls with keys, alone, and the call has none."""
     has_no_key = call.regime.needs_key and CACHE_KEY_FIELDS.isdisjoint(call.early)
     return has_no_key or (stores_marks_alone(call) and not call.marks)
-
-
-def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:
-    """True if the provider stored and found nothing where there was something to store or find."""
-    return has_stored_nothing(regime, usage) and bool(
-        expected.cache_write_tokens or expected.cache_read
-    )
 
 
 def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CostComparison:

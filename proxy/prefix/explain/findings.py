@@ -122,7 +122,6 @@ def find_reason(case: MissCase) -> MissFinding:
     checks: tuple[Callable[[MissCase], MissFinding | None], ...] = (
         _check_compaction,
         _check_minimum,
-        _check_repeated_length,
         _check_first_seen,
         _check_long_idle,
         _check_prefix_changes,
@@ -155,29 +154,25 @@ def _check_compaction(case: MissCase) -> MissFinding | None:
 
 
 def _check_minimum(case: MissCase) -> MissFinding | None:
+    """Find that the prompt, or what it repeats, is too short to be cached."""
     least = case.evidence.sent.regime.least
-    if case.total >= least:
+    if case.total < least:
+        short, sure = f"{case.total:,} tokens", ReasonConfidence.CERTAIN
+    elif 0 < case.could < least:
+        short, sure = f"{case.could:,} tokens are repeated", ReasonConfidence.LIKELY
+    else:
         return None
-    detail = f"{case.total:,} tokens; nothing below {least:,} is cached"
-    return MissFinding(MissReason.BELOW_MINIMUM, detail, ReasonConfidence.CERTAIN)
-
-
-def _check_repeated_length(case: MissCase) -> MissFinding | None:
-    least = case.evidence.sent.regime.least
-    if not 0 < case.could < least:
-        return None
-    detail = f"{case.could:,} tokens are repeated; nothing below {least:,} is cached"
-    return MissFinding(MissReason.BELOW_MINIMUM, detail, ReasonConfidence.LIKELY)
+    detail = f"{short}; nothing below {least:,} is cached"
+    return MissFinding(MissReason.BELOW_MINIMUM, detail, sure)
 
 
 def _check_first_seen(case: MissCase) -> MissFinding | None:
     if case.could:
         return None
+    detail, sure = "nothing of it was in the call before", ReasonConfidence.LIKELY
     if case.evidence.before is None:
-        detail = "nothing that begins like it was sent before"
-        return MissFinding(MissReason.FIRST_SEEN, detail, ReasonConfidence.CERTAIN)
-    detail = "nothing of it was in the call before"
-    return MissFinding(MissReason.FIRST_SEEN, detail, ReasonConfidence.LIKELY)
+        detail, sure = "nothing that begins like it was sent before", ReasonConfidence.CERTAIN
+    return MissFinding(MissReason.FIRST_SEEN, detail, sure)
 
 
 def _check_long_idle(case: MissCase) -> MissFinding | None:

@@ -232,7 +232,10 @@ def _make_gap(
     places: Sequence[Sequence[_Places]], number: int, samples: tuple[ConversationSample, ...]
 ) -> Gap:
     one = places[0][0]
-    every = [[_worded_units(p.units_between(number)) for p in variants] for variants in places]
+    every = [
+        [tuple(unit for unit in p.units_between(number) if unit.size) for p in variants]
+        for variants in places
+    ]
     lines = one.unit_lines(number)
     return Gap(
         before=one.unit_at(number),
@@ -241,10 +244,6 @@ def _make_gap(
         weight=sum(u.weight for u in one.units_between(number)),
         samples=samples,
     )
-
-
-def _worded_units(variant: Variant) -> Variant:
-    return tuple(unit for unit in variant if unit.size)
 
 
 def _varying_columns(every: Sequence[Sequence[Variant]], lines: Sequence[int]) -> Iterator[Column]:

@@ -130,9 +130,13 @@ class LeadingTexts:
     """The latest texts by place, and units within; a place is a prefix, as ``points`` has it."""
 
     def __init__(self) -> None:
-        self._openings: LruCache[int, tuple[_Opening, ...]] = LruCache(weigh=_openings_bytes)
+        self._openings: LruCache[int, tuple[_Opening, ...]] = LruCache(
+            weigh=lambda openings: sum(
+                _OPENING_BYTES + _LINE_BYTES * len(opening.lines.sizes) for opening in openings
+            )
+        )
         self._units: LruCache[int, tuple[tuple[bytes, TextUnit], ...]] = LruCache(
-            weigh=_units_bytes
+            weigh=lambda units: sum(_UNIT_BYTES + len(digests) for digests, _ in units)
         )
         self.indexes: Sequence[LruCache[int, Any]] = (self._openings, self._units)
 
@@ -190,14 +194,6 @@ def _shared_size(call: SentCall, block: int, other: TextLines) -> int:
     lines = call.lines[block]
     same = shared_length(lines.digests, other.digests) // DIGEST_BYTES
     return sum(lines.sizes[:same]) * call.blocks[block].size // max(1, lines.size)
-
-
-def _openings_bytes(openings: tuple[_Opening, ...]) -> int:
-    return sum(_OPENING_BYTES + _LINE_BYTES * len(opening.lines.sizes) for opening in openings)
-
-
-def _units_bytes(units: tuple[tuple[bytes, TextUnit], ...]) -> int:
-    return sum(_UNIT_BYTES + len(digests) for digests, _ in units)
 
 
 class TextOwner(NamedTuple):

@@ -284,16 +284,11 @@ class PrefixChainIndex:
         state = (self, self._recorded)
         memo = call.__dict__.get("known_prefix")
         if memo is None or memo[0] != state:
-            count = self._known_blocks(call)
+            times = enumerate(map(self._sent.peek, call.points[:0:-1]))
+            count = next((len(call.blocks) - skip for skip, time in times if time is not None), 0)
             memo = call.__dict__["known_prefix"] = state, (count, self._token_scale(call, count))
         prefix: tuple[int, TokenScale] = memo[1]
         return prefix
-
-    def _known_blocks(self, call: SentCall) -> int:
-        """Number of its blocks that were sent before."""
-        times = map(self._sent.peek, call.points[:0:-1])
-        count = len(call.blocks)
-        return next((count - skipped for skipped, time in enumerate(times) if time is not None), 0)
 
     def _token_scale(self, call: SentCall, known_blocks: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""

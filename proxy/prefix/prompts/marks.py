@@ -126,8 +126,10 @@ def add_marks(prompt: Prompt, places: Iterable[tuple[PromptBlock, str]], regime:
         if block.message >= 0:
             message = messages[block.message]
             messages[block.message] = _with_mark_after(message, block.part, form, mark)
-        elif form.everywhere and _is_open(tools[block.part]):
-            tools[block.part] = _with_member(tools[block.part], form.name, mark)
+            continue
+        tool = tools[block.part]
+        if form.everywhere and tool[:1] == b"{" and not _lives_of_tool(tool):
+            tools[block.part] = _with_member(tool, form.name, mark)
     return msgspec.structs.replace(prompt, tools=tuple(tools), messages=tuple(messages))
 
 
@@ -356,11 +358,6 @@ def _lives_of_tool(tool: bytes) -> tuple[str, ...]:
         return ()
     inner = members(tool).get("function", _NULL) if tool[:1] == b"{" else _NULL
     return tuple(life for life in (_life_on(tool), _life_on(inner)) if life is not None)[:1]
-
-
-def _is_open(tool: bytes) -> bool:
-    """True if a tool can carry a mark and has none."""
-    return tool[:1] == b"{" and not _lives_of_tool(tool)
 
 
 def _life_on(piece: bytes) -> str | None:

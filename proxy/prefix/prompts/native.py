@@ -16,6 +16,7 @@ Source: Anthropic API, create a message (2026-11).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from proxy.prefix.prompts.items import known_conversion
@@ -104,11 +105,11 @@ def _system_field(messages: Sequence[bytes]) -> bytes:
     contents = [members(message)["content"] for message in messages]
     if len(contents) < 2:
         return contents[0] if contents else b""
-    return write_list(part for content in contents for part in _parts(content))
-
-
-def _parts(content: bytes) -> tuple[bytes, ...]:
-    return (as_content_part(content),) if content[:1] == b'"' else elements(content)
+    parts = (
+        (as_content_part(content),) if content[:1] == b'"' else elements(content)
+        for content in contents
+    )
+    return write_list(chain.from_iterable(parts))
 
 
 def _chat_tool(raw: bytes) -> bytes:
