@@ -1,7 +1,4 @@
-"""Calls and objectives while something fails: nothing hangs, nothing is lost.
-
-``python -m tests.bench.objective_faults`` does it for longer, and prints the table.
-"""
+"""Calls and objectives while something fails: nothing hangs, nothing is lost."""
 
 from functools import cache
 from pathlib import Path
@@ -9,8 +6,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.bench.objective_faults import CUES, JUMPS, Fault, FaultResult, got, meet
-from tests.bench.objective_outages import OutageResult, database_lost, leader_lost, redis_lost
+from tests.fakes.objective_faults import CUES, JUMPS, Fault, FaultResult, got, meet
+from tests.fakes.objective_outages import OutageResult, database_lost, leader_lost, redis_lost
 from tests.fakes.postgres import schema
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 

@@ -1,14 +1,8 @@
-# ruff: noqa: T201 - a script prints its result
-"""Calls and objectives while something fails: callers, ledger, decisions.
+"""Faults of an upstream and of a clock, played over HTTP in virtual time.
 
-Usage: python -m tests.bench.objective_faults [--quick]
-
-The faults of an upstream and of a clock are played over HTTP in virtual time, two calls a second
-for ten minutes, all streams; the fault is there for two of them. Those of Redis, the database and a
-leading gateway are real, and so is their time (``tests.bench.objective_outages``).
+Two calls a second, all streams; the fault is there for a part of the time.
 """
 
-import argparse
 import asyncio
 import tempfile
 from collections import Counter
@@ -18,7 +12,6 @@ from pathlib import Path
 
 from proxy.records.receipt import Receipt
 from slo.alert import Alert
-from tests.bench import objective_outages
 from tests.fakes.http_caller import HttpAnswer
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.virtual_gateway import VirtualGateway, question, virtual_gateway
@@ -52,7 +45,6 @@ CUES = {
 #: By how many seconds the clock is wrong from the middle of the fault on; ``big`` is slow then.
 JUMPS = {"clock jumps ahead 1 h": 3600.0, "clock jumps back 1 h": -3600.0}
 _SLOWER = "slow=5"
-_NANOS = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +112,6 @@ class FaultResult:
         return sum(receipt.cost_nanos or 0 for receipt in self.receipts if not receipt.estimated)
 
     @property
-    def estimated_nanos(self) -> int:
-        """Nano-dollars of what they may bill for attempts that were given up."""
-        return sum(receipt.cost_nanos or 0 for receipt in self.receipts if receipt.estimated)
-
-    @property
     def finals(self) -> dict[str, Receipt]:
         """The receipt that each call ended with; there is exactly one."""
         by_call = {receipt.call_id: receipt for receipt in self.receipts if receipt.final}
@@ -183,54 +170,3 @@ async def _make_calls(world: VirtualGateway, fault: Fault) -> list[HttpAnswer]:
             calls.append(group.create_task(world.http_caller.ask(question(number))))
             await asyncio.sleep(1 / fault.rate)
     return [call.result() for call in calls]
-
-
-def row(met: FaultResult) -> tuple[str, ...]:
-    """The cells of the table."""
-    firsts = sorted(each.first for each in met.meanwhile if each.first is not None)
-    slowest = max(each.took for each in met.meanwhile)
-    middle = f"{firsts[len(firsts) // 2] * 1000:.0f} ms" if firsts else "-"
-    lost = {each.call for each in met.heard} - met.finals.keys()
-    alerts = Counter(f"{each.kind} {'open' if each.is_open else 'ended'}" for each in met.alerts)
-    return (
-        met.fault.name,
-        met.fault.enforce,
-        "; ".join(f"{count} {what}" for what, count in met.got.most_common()),
-        middle,
-        f"{slowest:.1f} s",
-        f"${met.exact / _NANOS:.6f}" + ("" if met.exact == met.charged else " WRONG"),
-        f"${met.estimated_nanos / _NANOS:.6f}",
-        f"{len(met.receipts)} of {len(met.heard)} calls, {len(lost)} lost",
-        "; ".join(f"{at:.0f} s {line.partition(':')[0]}" for at, line in met.moves) or "-",
-        " → ".join(met.breaker),
-        ", ".join(f"{count} {what}" for what, count in alerts.items()) or "-",
-    )
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only what takes no real time")
-    options = parser.parse_args()
-    print(
-        "| fault | `enforce` | callers of these two minutes got | first word, p50 | slowest |"
-        " spent, as the upstream told | spent on what was given up, estimated | receipts | states |"
-        " breaker | alerts |\n|---|---|---|--:|--:|--:|--:|--:|---|---|---|"
-    )
-    for fault in faults():
-        met = meet(fault)
-        print(f"| {' | '.join(row(met))} |", flush=True)
-        for line in met.errors:
-            print(f"  ERROR {line}")
-    if not options.quick:
-        objective_outages.print_outages()
-
-
-def faults() -> list[Fault]:
-    """Those of the table in virtual time."""
-    both = [Fault(name=name, enforce=enforce) for name in CUES for enforce in POLICIES]
-    return both + [Fault(name=name) for name in JUMPS]
-
-
-if __name__ == "__main__":
-    main()

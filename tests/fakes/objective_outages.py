@@ -1,16 +1,11 @@
-# ruff: noqa: T201 - a script prints its result
 """Objectives while Redis, the database or the gateway that leads goes away, in real time.
-
-Usage: python -m tests.bench.objective_outages
 
 A third of all calls to ``big`` become thirty times as slow, and new conversations go to ``small``.
 Then Redis is held up, killed, and started again, empty; or, of two gateways, the one that leads is
 killed; or PostgreSQL is out of reach already when ``big`` becomes slow.
 """
 
-import argparse
 import asyncio
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -34,8 +29,7 @@ from tests.fakes.http_caller import HttpAnswer, HttpCaller
 from tests.fakes.ledger_check import LedgerCheck, check_ledger
 from tests.fakes.load import Load
 from tests.fakes.plain_http import PLAIN
-from tests.fakes.postgres import schema
-from tests.fakes.redis_server import OwnRedis, own_redis
+from tests.fakes.redis_server import OwnRedis
 from tests.fakes.replicas import SiblingProcess
 from tests.fakes.serve_process import ServeProcess, serve_process
 from tests.fakes.virtual_gateway import CATALOG, question
@@ -83,14 +77,12 @@ class OutageResult:
         phases: In order.
         found: The reckoning, once all gateways had stopped.
         alerts: What is told of, and has not ended.
-        log: What gateways said of objectives, by gateway.
         epochs: Under which somebody led, before and after; () where nobody looked.
     """
 
     phases: Sequence[Phase]
     found: LedgerCheck
     alerts: Sequence[Alert]
-    log: Sequence[list[str]]
     epochs: Sequence[int] = ()
 
     def level(self, name: str, gateway: int = 0) -> float | None:
@@ -190,7 +182,6 @@ class GatewaysUnderCalls:
             phases=self.phases,
             found=check_ledger(first, load),
             alerts=alerts,
-            log=[said(gateway) for gateway in self.gateways],
             epochs=epochs,
         )
 
@@ -336,39 +327,3 @@ def epoch(server: OwnRedis) -> int:
     with redis.Redis.from_url(server.url, socket_timeout=2) as client:
         (key,) = client.scan_iter(match="*:steering:lease")
         return int(client.hget(key, "epoch"))
-
-
-def outage_table(name: str, loss: OutageResult) -> str:
-    """A loss, as lines to read."""
-    lines = [
-        f"\n{name}\n\n| phase | gateway | callers got | slowest | level |\n|---|--:|---|--:|--:|"
-    ]
-    for each in loss.phases:
-        outcomes = "; ".join(f"{count} {what}" for what, count in each.got.most_common())
-        at = "-" if each.level is None else f"{each.level:.0f}"
-        lines.append(f"| {each.name} | {each.gateway} | {outcomes} | {each.slowest:.2f} s | {at} |")
-    check, titles = loss.found, ", ".join(each.title for each in loss.alerts)
-    sums = f"{len(check.lost)} lost, {check.doubled} doubled, {len(check.adrift)} sums adrift"
-    lines += [
-        f"\n{check.delivered} delivered, {check.kept} in the ledger, {sums}",
-        f"open alerts: {titles or 'none'}; epochs: {', '.join(map(str, loss.epochs)) or '-'}",
-        *(f"  gateway {at}: {line}" for at, said in enumerate(loss.log) for line in said),
-    ]
-    return "\n".join(lines)
-
-
-def print_outages() -> None:
-    """Print what came of each."""
-    with ExitStack() as stack:
-        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
-        with own_redis(folders[0]) as server:
-            print(outage_table("Redis lost", redis_lost(folders[0], server)), flush=True)
-        with own_redis(folders[1]) as server:
-            print(outage_table("The leader killed", leader_lost(folders[1], server)), flush=True)
-        with schema() as url:
-            print(outage_table("The database away", database_lost(folders[2], url)), flush=True)
-
-
-if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    print_outages()
