@@ -355,3 +355,9 @@ def test_the_effect_of_a_cache_of_unknown_price_is_unknown() -> None:
     assert cache_effect(Usage(input=5, cache_read=5), tariff, 0.0) is None
     assert cache_effect(Usage(input=5), tariff, 0.0) is not None
     assert cache_effect(Usage(input=5), Tariff(periods=()), 0.0) is None
+
+
+def test_a_tariff_that_names_no_discount_has_none() -> None:
+    tariff = Tariff(periods=plain().periods)
+
+    assert call_cost(Usage(input=7), tariff, 0.0) == CallCost(70_000, 70_000)

@@ -352,3 +352,15 @@ class RetryMachine(RuleBasedStateMachine):
 
 TestRetrying = RetryMachine.TestCase
 TestRetrying.settings = examples(30, stateful_step_count=30, deadline=None)
+
+
+def test_the_median_of_a_route_is_that_of_its_latest_32_calls():
+    ttft = RecentTtft()
+    for seconds in [9.0] * 17 + [1.0] * 15:
+        ttft.record(seconds, NOW)
+    assert ttft.median(NOW) == 9.0
+
+    ttft.record(1.0, NOW)
+    ttft.record(1.0, NOW)
+
+    assert ttft.median(NOW) == 1.0

@@ -140,3 +140,10 @@ def test_a_name_that_no_store_can_encode_is_counted() -> None:
     names = {counter_key(budget("user"), whose, AT) for whose in ("\ud800", "\udfff", "a\0")}
     assert len(names) == 3
     assert all(name.isascii() for name in names)
+
+
+def test_a_name_of_up_to_64_characters_stands_in_its_counters_name_and_a_longer_one_hashed() -> (
+    None
+):
+    assert counter_key(budget("user"), "u" * 64, AT).endswith("/" + "u" * 64)
+    assert "/sha256:" in counter_key(budget("user"), "u" * 65, AT)

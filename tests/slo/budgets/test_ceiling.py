@@ -220,3 +220,15 @@ def test_late_errors_outweigh_early_ones():
 
     assert honesty.error_quantile(0.5) == pytest.approx(4, rel=0.03)
     assert honesty.calls == 20_000
+
+
+def test_errors_count_half_after_4096_of_them():
+    accuracy = PredictionAccuracy()
+    for settled in [1] * 4_096 + [4] * 2_000:
+        accuracy.record(settled, 1, 1)
+    assert accuracy.error_quantile(0.5) == pytest.approx(1, rel=0.03)
+
+    for _ in range(95):
+        accuracy.record(4, 1, 1)
+
+    assert accuracy.error_quantile(0.5) == pytest.approx(4, rel=0.03)

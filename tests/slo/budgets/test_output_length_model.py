@@ -1,3 +1,5 @@
+import pytest
+
 from slo.budgets.output_length_model import OutputLengthModel
 from slo.budgets.reservation_sizing import OutputBounds
 
@@ -76,3 +78,15 @@ def test_a_kind_is_known_from_its_twentieth_answer_on():
 
     assert lengths.is_learned("chat")
     assert lengths.known_output_bounds("chat", 4096) == lengths.output_bounds("chat", 4096)
+
+
+def test_lengths_count_half_after_4096_of_them():
+    lengths = OutputLengthModel()
+    for length in [10] * 4_096 + [1_000] * 2_000:
+        lengths.add("chat", length)
+    assert lengths.quantile("chat", 0.5) == pytest.approx(10, rel=0.05)
+
+    for _ in range(95):
+        lengths.add("chat", 1_000)
+
+    assert lengths.quantile("chat", 0.5) == pytest.approx(1_000, rel=0.05)
