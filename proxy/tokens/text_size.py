@@ -15,7 +15,7 @@ _SCRIPTS: Final = (
     (b"", (b"\\u00", b"\\u01", b"\\u1e"), 0, 40),
     (b"", tuple(b"\\u%x" % digit for digit in range(3, 14)), 0, 30),
 )
-#: An escape in JSON; an expression finds two bytes in a long body eight times as fast as ``in``.
+#: An escape in JSON; an expression finds two bytes eight times as fast as ``in``.
 _find_escape: Final = re.compile(rb"\\u").search
 #: Bytes in which such letters are counted: some slices of them.
 _SLICE_BYTES, _MAX_SLICES = 1_024, 8
@@ -47,12 +47,12 @@ def text_tokens(body: bytes, *, has_parts: bool = True) -> int:
 
 def _surplus_bytes(body: bytes) -> int:
     """Bytes by which letters of other scripts exceed four a token, by a sample of a long body."""
-    is_plain, has_escapes = body.isascii(), _find_escape(body) is not None
-    if is_plain and not has_escapes:
-        return 0
     step = max(_SLICE_BYTES, len(body) // _MAX_SLICES)
     slices = [body[start : start + _SLICE_BYTES] for start in range(0, len(body), step)]
     sample = b"".join(slices)
+    has_escapes = _find_escape(sample) is not None
+    if sample.isascii() and not has_escapes:
+        return 0
     tenths = 0
     for first_bytes, escapes, less, less_escaped in _SCRIPTS:
         tenths += less * sum(map(sample.count, first_bytes))
