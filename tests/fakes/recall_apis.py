@@ -56,9 +56,11 @@ class Api(Protocol):
     stopped: str
     called: str
 
-    async def ask(
-        self, url: str, key: str, messages: Sequence[Json], **fields: Any
-    ) -> RecalledReply:
+    def connect(self, url: str, key: str) -> Any:
+        """A client of the SDK."""
+        ...
+
+    async def ask(self, client: Any, messages: Sequence[Json], **fields: Any) -> RecalledReply:
         """The answer to a chat, in ``stream`` or not, with ``tools`` by name."""
         ...
 
@@ -66,24 +68,25 @@ class Api(Protocol):
 class Chat:
     name, model, stopped, called = "chat", "talker", "stop", "tool_calls"
 
-    async def ask(
-        self, url: str, key: str, messages: Sequence[Json], **fields: Any
-    ) -> RecalledReply:
+    def connect(self, url: str, key: str) -> Any:
+        """A client."""
+        return openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0)
+
+    async def ask(self, client: Any, messages: Sequence[Json], **fields: Any) -> RecalledReply:
         """The answer to a chat."""
         tools = [
             {"type": "function", "function": {"name": name, "parameters": SCHEMA}}
             for name in fields.pop("tools", ())
         ]
         fields |= {"tools": tools} if tools else {}
-        async with openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0) as client:
-            raw: Any = await client.chat.completions.with_raw_response.create(
-                model=self.model,
-                messages=messages,  # type: ignore[arg-type]
-                **fields,
-            )
-            if not fields.get("stream"):
-                return self._whole_reply(raw)
-            return self._streamed_reply(raw, [chunk async for chunk in raw.parse()])
+        raw: Any = await client.chat.completions.with_raw_response.create(
+            model=self.model,
+            messages=messages,
+            **fields,
+        )
+        if not fields.get("stream"):
+            return self._whole_reply(raw)
+        return self._streamed_reply(raw, [chunk async for chunk in raw.parse()])
 
     def _whole_reply(self, raw: Any) -> RecalledReply:
         answer = raw.parse()
@@ -120,9 +123,13 @@ class Chat:
 class Messages:
     name, model, stopped, called = "messages", "thinker", "end_turn", "tool_use"
 
-    async def ask(
-        self, url: str, key: str, messages: Sequence[Json], **fields: Any
-    ) -> RecalledReply:
+    def connect(self, url: str, key: str) -> Any:
+        """A client."""
+        return anthropic.AsyncAnthropic(
+            base_url=url.removesuffix("/v1"), auth_token=key, max_retries=0
+        )
+
+    async def ask(self, client: Any, messages: Sequence[Json], **fields: Any) -> RecalledReply:
         """The answer to a chat."""
         tools = [{"name": name, "input_schema": SCHEMA} for name in fields.pop("tools", ())]
         fields |= {"tools": tools} if tools else {}
@@ -130,16 +137,13 @@ class Messages:
         if messages[0]["role"] == "system":
             asked |= {"system": messages[0]["content"], "messages": messages[1:]}
         is_streamed = asked.pop("stream", False)
-        async with anthropic.AsyncAnthropic(
-            base_url=url.removesuffix("/v1"), auth_token=key, max_retries=0
-        ) as client:
-            if not is_streamed:
-                raw = await client.messages.with_raw_response.create(**asked)
-                return self._reply(await raw.parse(), raw.headers)
-            async with client.messages.stream(**asked) as stream:
-                indices = [e.index async for e in stream if e.type == "content_block_start"]
-                assert indices == list(range(len(indices)))
-                return self._reply(await stream.get_final_message(), stream.response.headers)
+        if not is_streamed:
+            raw = await client.messages.with_raw_response.create(**asked)
+            return self._reply(await raw.parse(), raw.headers)
+        async with client.messages.stream(**asked) as stream:
+            indices = [e.index async for e in stream if e.type == "content_block_start"]
+            assert indices == list(range(len(indices)))
+            return self._reply(await stream.get_final_message(), stream.response.headers)
 
     def _reply(self, message: Any, headers: Mapping[str, str]) -> RecalledReply:
         blocks = message.content
@@ -158,9 +162,11 @@ class Messages:
 class Responses:
     name, model, stopped, called = "responses", "talker", "completed", "completed"
 
-    async def ask(
-        self, url: str, key: str, messages: Sequence[Json], **fields: Any
-    ) -> RecalledReply:
+    def connect(self, url: str, key: str) -> Any:
+        """A client."""
+        return openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0)
+
+    async def ask(self, client: Any, messages: Sequence[Json], **fields: Any) -> RecalledReply:
         """The answer to a chat, of which the provider keeps nothing."""
         tools = [
             {"type": "function", "name": name, "parameters": SCHEMA, "strict": False}
@@ -169,13 +175,12 @@ class Responses:
         fields |= {"tools": tools} if tools else {}
         asked: Json = {"model": self.model, "input": list(messages), "store": False, **fields}
         is_streamed = asked.pop("stream", False)
-        async with openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0) as client:
-            if not is_streamed:
-                raw = await client.responses.with_raw_response.create(**asked)
-                return self._reply(raw.parse(), raw.headers)
-            async with client.responses.stream(**asked) as stream:
-                events = [event async for event in stream]
-                answer = self._reply(await stream.get_final_response(), stream._response.headers)
+        if not is_streamed:
+            raw = await client.responses.with_raw_response.create(**asked)
+            return self._reply(raw.parse(), raw.headers)
+        async with client.responses.stream(**asked) as stream:
+            events = [event async for event in stream]
+            answer = self._reply(await stream.get_final_response(), stream._response.headers)
         raw_kinds = [event for event in events if event.type == "response.output_item.done"]
         assert [event.output_index for event in raw_kinds] == list(range(len(answer.kinds)))
         deltas = [event.delta for event in events if event.type == "response.output_text.delta"]

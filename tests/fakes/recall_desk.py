@@ -104,6 +104,7 @@ class Desk:
         self.model = model
         teams = running.store.teams
         self.teams = [teams.create(name, now=NOW) for name in ("acme", "zenith")]
+        self._clients: dict[tuple[str, int], Any] = {}
         self.keys = [teams.create_key(team.id, "first", now=NOW)[1] for team in self.teams]
 
     async def ask(
@@ -111,14 +112,20 @@ class Desk:
     ) -> RecalledReply:
         """The answer to a call that is compacted at once; on a busy machine at another try."""
         before = len(self.model.bodies)
+        if (api.name, team) not in self._clients:
+            self._clients[api.name, team] = api.connect(self.url, self.keys[team])
+        client = self._clients[api.name, team]
         for _ in range(_TRIES):
-            reply = await api.ask(
-                self.url, self.keys[team], messages, extra_headers=FORCED, **fields
-            )
+            reply = await api.ask(client, messages, extra_headers=FORCED, **fields)
             if "reason=late" not in reply.headers["x-thriftgate-compaction"]:
                 return reply
             del self.model.bodies[before:]
         raise TimeoutError
+
+    async def close(self) -> None:
+        """Close its clients."""
+        for client in self._clients.values():
+            await client.close()
 
     async def receipts(self, call_id: str, team: int = 0) -> list[Receipt]:
         """The receipts of a call."""
@@ -147,7 +154,10 @@ async def running_desk(folder: Path, script: Script) -> AsyncIterator[Desk]:
                     (team.id, ""), mode, "ann", NOW, target=TARGET_TOKENS
                 )
             running.store.compaction_settings.refresh()
-            yield desk
+            try:
+                yield desk
+            finally:
+                await desk.close()
 
 
 def run(folder: Path, script: Script, work: Callable[[Desk], Coroutine[Any, Any, None]]) -> None:
