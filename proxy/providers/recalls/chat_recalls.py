@@ -227,9 +227,7 @@ class ChatRecallFilter(RecallFilter):
         """A whole answer without calls of the recall tool."""
         choice = _first_choice(answer)
         message = choice.get("message")
-        if self._name.encode() not in body or not isinstance(message, dict):
-            return body
-        if not isinstance(message.get("tool_calls"), list):
+        if not isinstance(message, dict) or not isinstance(message.get("tool_calls"), list):
             return body
         self._parts.add_text(message)
         self._take_calls(message)

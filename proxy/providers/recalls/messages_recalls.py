@@ -120,6 +120,9 @@ class MessagesRecallFilter(RecallFilter):
         """The filter of the next round, which goes on as the same answer."""
         return type(self)(self._name, streamed=self._streamed, rounds=self._rounds)
 
+    def _may_change(self, body: bytes) -> bool:
+        return bool(self._rounds.thinking) or super()._may_change(body)
+
     def _request(self) -> RecallRequest | None:
         blocks = self._all_blocks()
         calls = [block for block in blocks if self._is_recall(block)]

@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 import msgspec
 import orjson
 
+from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 from proxy.providers.sse import parse_event, to_line_feeds
 from proxy.records.request_fields import replace_fields
 
@@ -71,7 +72,8 @@ class RecallFilter(ABC):
     def feed(self, piece: bytes) -> bytes:
         """The caller's part of a piece: whole events, or the one body."""
         if not self._streamed:
-            answer = parse_object(piece)
+            is_read = self._may_change(piece) and not may_exceed(piece, MAX_OBJECTS)
+            answer = parse_object(piece) if is_read else None
             return piece if answer is None else self._feed_whole(answer, piece)
         blocks = to_line_feeds(piece).split(b"\n\n")
         return b"".join(self._feed_block(block) for block in blocks if block.strip(b"\n"))
@@ -98,6 +100,10 @@ class RecallFilter(ABC):
         self._held.append(framed)
         self._is_held = True
         return b""
+
+    def _may_change(self, body: bytes) -> bool:
+        """True if a whole answer may not be its caller's as it came."""
+        return self._name.encode() in body
 
     @abstractmethod
     def _request(self) -> RecallRequest | None:

@@ -204,7 +204,7 @@ class ResponsesRecallFilter(RecallFilter):
     def _feed_whole(self, answer: Json, body: bytes) -> bytes:
         """A whole answer without the recall tool and its calls."""
         output = answer.get("output")
-        if self._name.encode() not in body or not isinstance(output, list):
+        if not isinstance(output, list):
             return body
         self._output = [item for item in output if isinstance(item, dict)]
         self._hide_tool(answer)

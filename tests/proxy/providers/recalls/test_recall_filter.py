@@ -1,6 +1,7 @@
 import orjson
 import pytest
 
+from proxy.providers.recalls.chat_recalls import ChatRecallFilter
 from proxy.providers.recalls.recall_filter import append_to_list, named_event, parse_object
 
 
@@ -18,6 +19,18 @@ def test_a_body_without_the_list_is_refused(body):
         append_to_list(body, "messages", [])
     with pytest.raises((KeyError, ValueError)):
         append_to_list(body, "input", [])
+
+
+def test_a_whole_answer_that_takes_long_to_parse_passes_unmodified():
+    function = b'{"name":"thriftgate_recall","arguments":"{}"}'
+    message = b'{"tool_calls":[{"id":"a","function":%b}]}' % function
+    answer = b'{"choices":[{"message":%b}],"x":[%b0]}'
+    long_answer = answer % (message, b"{},".join([b""] * 2_000_000))
+
+    assert ChatRecallFilter("thriftgate_recall", streamed=False).feed(long_answer) == long_answer
+    assert (
+        ChatRecallFilter("thriftgate_recall", streamed=False).feed(answer % (message, b"")) == b""
+    )
 
 
 def test_an_event_is_named_by_its_type():
