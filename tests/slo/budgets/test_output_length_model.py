@@ -90,3 +90,17 @@ def test_lengths_count_half_after_4096_of_them():
         lengths.add("chat", 1_000)
 
     assert lengths.quantile("chat", 0.5) == pytest.approx(1_000, rel=0.05)
+
+
+def test_bounds_of_a_kind_that_is_known_well_are_worked_out_every_16_lengths():
+    lengths = OutputLengthModel()
+    for _ in range(64):
+        lengths.add("chat", 10)
+    assert lengths.output_bounds("chat", 4_096).likely < 12
+    for _ in range(15):
+        lengths.add("chat", 1_000)
+    assert lengths.output_bounds("chat", 4_096).likely < 12
+
+    lengths.add("chat", 1_000)
+
+    assert lengths.output_bounds("chat", 4_096).likely > 900
