@@ -69,29 +69,7 @@ MADE = {
     "miss_detail": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 'idle for ' || (n % 900) || ' s' END",
     "miss_tokens": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2048 END",
     "miss_nanos": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2000000 + n % 911 END",
-    "reroute_reason": "NULL",
-    "compaction": "NULL",
-    "compaction_why": "NULL",
-    "compacted": "NULL",
-    "tokens_before": "NULL",
-    "tokens_after": "NULL",
-    "reset": "NULL",
-    "compaction_nanos": "NULL",
-    "needed": "NULL",
-    "lost": "NULL",
-    "compacted_messages": "NULL",
-    "planning_nanos": "NULL",
     "upstream_request_id": "'req_' || n",
-    "unplanned_why": "NULL",
-    "segments": "NULL",
-    "queue": "NULL",
-    "prefill": "NULL",
-    "decode": "NULL",
-    "transfer": "NULL",
-    "phases_from": "NULL",
-    "draft_tokens": "NULL",
-    "accepted_tokens": "NULL",
-    "gpu_seconds": "NULL",
     "read_saved_nanos": "1800000",
     "write_extra_nanos": "0",
 }
@@ -145,7 +123,9 @@ def make(connection: Connection, first: int, end: int, rows: int) -> None:
     micros = f"({start * 1_000_000} + n * {(until - start) * 1_000_000 // rows})"
     call = CALL[kind].format(micros=micros)
     values = ", ".join(
-        MADE[name].format(call=call, micros=micros, teams=TEAMS, features=FEATURES, models=MODELS)
+        MADE.get(name, "NULL").format(
+            call=call, micros=micros, teams=TEAMS, features=FEATURES, models=MODELS
+        )
         for name in COLUMNS
     )
     numbers = NUMBERS[kind].format(first=first, end=end)
