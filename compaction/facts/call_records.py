@@ -8,11 +8,12 @@ import msgspec
 import orjson
 
 from compaction.facts.call_lines import call_line, is_read_only
-from compaction.facts.call_outcomes import ERROR, CallOutcome, action_outcome, indicates_failure
+from compaction.facts.call_outcomes import ERROR, action_outcome
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text, unquote_json
 from compaction.reading.message import Voice, parse_arguments
+from compaction.results.command_outcomes import CallOutcome, indicates_failure
 from compaction.results.pruning import MentionedWords, PruningDetail, words_of
 from compaction.results.result_lines import pruned_result_lines
 
@@ -175,7 +176,9 @@ def error_facts(part: RegionContents) -> Iterator[Fact]:
     latest = {key: index for index, key in enumerate(keys)}
     again = {key for index, key in enumerate(keys) if key and latest[key] > index}
     ended = {
-        index: CallOutcome(part.exchanges[index]) for index, key in enumerate(keys) if key in again
+        index: CallOutcome(exchange.called, exchange.result)
+        for index, exchange in enumerate(part.exchanges)
+        if keys[index] in again
     }
     good = {keys[index]: index for index, outcome in ended.items() if not outcome.has_failed}
     reported_texts = {

@@ -7,7 +7,7 @@ from math import log2
 from typing import Final
 
 from compaction.facts.call_lines import CallFormatter
-from compaction.facts.call_outcomes import OK, CallOutcome, action_outcome
+from compaction.facts.call_outcomes import OK, action_outcome
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.files import call_without_texts, is_made_edit
 from compaction.facts.region_contents import RegionContents, ToolExchange
@@ -15,6 +15,7 @@ from compaction.facts.rendering import text_head
 from compaction.language.sentences import sentences
 from compaction.reading.message import CannotCompactError, Voice, parse_arguments
 from compaction.reading.token_estimate import estimate_tokens
+from compaction.results.command_outcomes import CallOutcome
 from compaction.results.rereadable_results import (
     MAX_FAULT_LINES,
     PATH_RANK,
@@ -296,7 +297,7 @@ def command_facts(part: RegionContents) -> Iterator[tuple[Fact, Fact]]:
     latest = [last[key] if key else index for index, key in enumerate(keys)]
     say = CallFormatter(MAX_ARGUMENT_CHARS)
     ended = {
-        index: CallOutcome(exchange)
+        index: CallOutcome(exchange.called, exchange.result)
         for index, exchange in enumerate(part.exchanges)
         if latest[index] == index
     }

@@ -17,8 +17,8 @@ from compaction.agents.file_operations import (
     FileOperation,
     says_not_edited,
 )
-from compaction.facts.call_outcomes import CallOutcome
 from compaction.facts.region_contents import ToolExchange
+from compaction.results.command_outcomes import CallOutcome
 
 #: Maximum characters of a slice that stands whole; of a longer one the lines around its spots do.
 MAX_WHOLE_CHARS: Final = 20_000
@@ -33,6 +33,10 @@ _numbered = re.compile(r"[ \t]{0,12}(\d{1,7})(?:→|\t|[:|][ ]?)(.*)", re.DOTALL
 #: Tags that a harness puts around a result.
 _frames = re.compile(r"<returncode>-?\d{1,5}</returncode>|</?output>").sub
 _CONTEXT: Final = re.compile(r"grep\b.*\s-[nir]*[ABC]\s?\d|\s-[nir]*[ABC]\s?\d.*\bgrep\b").search
+#: Regular expression for a result in which a program only says why it shows nothing.
+_COMPLAINS: Final = re.compile(
+    r"(?:(?:[ef]?grep|rg|ag|sed|awk|cat|head|tail|nl): [^\n]{1,200}\s{0,4}){1,8}\Z"
+).match
 _GONE: Final = frozenset({FileEffect.DELETED, FileEffect.UNDONE, FileEffect.MOVED})
 CUT_LINES: Final = "[…]"
 
@@ -95,7 +99,8 @@ def file_slices(exchanges: Sequence[ToolExchange]) -> list[FileSlice]:
     """The slices that still stand after some calls, those touched last first."""
     slices_by_path: dict[str, list[FileSlice]] = {}
     for exchange in exchanges:
-        if exchange.operations and not CallOutcome(exchange).is_wrong:
+        is_wrong = CallOutcome(exchange.called, exchange.result).is_wrong
+        if exchange.operations and not (is_wrong or _COMPLAINS(exchange.result)):
             for operation in exchange.operations:
                 _apply(slices_by_path, operation, exchange)
     slices = [one for path_slices in slices_by_path.values() for one in path_slices]

@@ -13,12 +13,12 @@ from compaction.agents.file_operations import (
     FileOperation,
     says_not_edited,
 )
-from compaction.facts.call_outcomes import CallOutcome
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.file_slices import file_slices
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text
 from compaction.reading.message import CalledTool, parse_arguments
+from compaction.results.command_outcomes import CallOutcome
 
 #: Maximum steps of a file's trail: the first, and the latest.
 _MAX_STEPS: Final = 8
@@ -99,7 +99,7 @@ def slice_facts(part: RegionContents) -> Iterator[tuple[Fact, ...]]:
 def _step(exchange: ToolExchange, operation: FileOperation) -> str:
     """An operation with its outcome: a change that failed is none, and one may be unknown."""
     effect = operation.effect
-    outcome = CallOutcome(exchange)
+    outcome = CallOutcome(exchange.called, exchange.result)
     if effect is FileEffect.TESTED:
         return f"{effect} (failed)" if outcome.has_failed else effect.value
     if effect not in _JUDGED:

@@ -1,6 +1,6 @@
 import pytest
 
-from compaction.facts.call_outcomes import CallOutcome, action_outcome, indicates_failure
+from compaction.facts.call_outcomes import action_outcome
 from compaction.facts.segment_fitting import segment_within
 from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import (
@@ -11,88 +11,6 @@ from tests.compaction.facts.regions import (
     region,
     user,
 )
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        "Error: no such user",
-        " fatal: not a repository",
-        '{"error": "denied"}',
-        "ok\nKeyError: x",
-        "<returncode>2</returncode>",
-        "x" * 5_000 + "\nValueError: y",
-        "sh: foo: command not found",
-        "cat: a: No such file or directory",
-        "Failed to build",
-    ],
-)
-def test_a_failure_is_known(result):
-    assert indicates_failure(result)
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        "",
-        "ok",
-        '{"error": null, "id": 1}',
-        "<returncode>0</returncode>",
-        "no errors found",
-        "x" * 1_000 + "\nKeyError: y\n" + "x" * 1_000,
-    ],
-)
-def test_other_results_are_none(result):
-    assert not indicates_failure(result)
-
-
-WORDS = "so it goes\n" * 20
-
-
-def outcome_of(result: str, **arguments: str) -> CallOutcome:
-    (exchange,) = read_contents(call_and_result("sh", result, **arguments)).exchanges
-    return CallOutcome(exchange)
-
-
-@pytest.mark.parametrize(
-    ("result", "text"),
-    [
-        ("", ""),
-        ("fine", "fine"),
-        ("exit code: 0", "exit code: 0"),
-        (WORDS, ""),
-        (WORDS + "exit 0", ""),
-        (
-            f"<returncode>2</returncode>\n<output>{WORDS}no such luck</output>",
-            "exit 2: no such luck",
-        ),
-        (WORDS + "KeyError: x", "KeyError: x"),
-        (WORDS + "Error: x\nexit 3", "exit 3: Error: x"),
-    ],
-)
-def test_record_of_a_command_gives_its_exit_status_and_error(result, text):
-    assert outcome_of(result, cmd="x").text() == text
-
-
-def test_no_reason_is_said_where_no_line_is_asked_for():
-    assert outcome_of(WORDS + "no luck; exit 2", cmd="x").text(0) == "exit 2"
-
-
-def test_a_search_that_found_nothing_did_not_fail():
-    miss = outcome_of(WORDS + "exit code 1", cmd="make; grep -r x .")
-
-    assert miss.text() == "exit 1"
-    assert not miss.has_failed
-    assert outcome_of("<returncode>1</returncode>", cmd="grep x").text() == "exit 1, nothing found"
-
-
-def test_an_error_that_a_log_tells_of_went_wrong_whatever_the_exit():
-    log_outcome = outcome_of(WORDS + "ERROR disk full\n" + WORDS + "exit 0", cmd="cat log")
-
-    assert log_outcome.has_failed
-    assert not log_outcome.is_wrong
-    assert not outcome_of(WORDS, cmd="x").has_failed
-    assert outcome_of("KeyError: x", cmd="x").has_failed
 
 
 def outcome(result: str) -> str:
@@ -133,6 +51,7 @@ def test_a_failure_is_told_in_the_words_of_its_result(result, words):
         *('{"reservation_id": "QXM04B"}', '{"ok": true}', '{"errors": [], "data": {"id": 1}}'),
         *('{"error": null, "id": 3}', "Updated 3 rows; 0 errors", "<returncode>0</returncode>"),
         "Message 'the payment failed' sent.",
+        "The file tidewatch/clock.py has been edited.",
         '{"title": "Login error", "id": 4, "description": "it fails"}',
         '{"order_id": "W1", "status": "pending", "items": [], "user": "mei"}',
     ],

@@ -43,6 +43,15 @@ def test_an_edit_is_made_in_the_slice_that_holds_its_text():
     assert texts(edit("x = 1", "x = 7")) == ["x = 7"]
 
 
+def test_a_programs_complaint_is_no_line_of_a_file():
+    complaint = "grep: parentheses not balanced\n"
+    view = call_and_result("bash", complaint, "g", command="grep -A 3 'f((' a.py")
+    file_of_heads = call_and_result("bash", "head: 1\nx = 2\n", "h", command="cat a.py")
+
+    assert texts(view) == []
+    assert texts(file_of_heads) == ["head: 1\nx = 2"]
+
+
 def test_an_edit_that_failed_changes_nothing():
     failed = edit("x = 9", "x = 7", "String to replace not found in file.")
 

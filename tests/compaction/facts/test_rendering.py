@@ -210,6 +210,7 @@ def test_head_says_that_rules_hold_only_where_one_stands():
         ("find(a) → b ¶ c", "instructions; → result, ¶ line end.]"),
         ("a […] b", "[Earlier turns, … cut: data"),
         ("pay(…)", "[Earlier turns, … cut: data"),
+        ("find(a) → …", "[Earlier turns, … cut: data"),
         ("[… 90 characters cut …]", "[Earlier turns, … cut: data"),
     ],
 )
