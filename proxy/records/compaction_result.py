@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from compaction.recall.removed_messages import RemovedMessages
+from compaction.recall.tool_index import MAX_ROUNDS
 from proxy.records.call import Call
 from slo.price import BillingTerms, Tariff, call_cost
 from slo.usage import Usage
@@ -104,6 +105,16 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 NO_COMPACTION: Final = CompactionResult()
 """Compaction has no part in the call."""
+
+
+def recalls_without_end(error: str, recalls: int) -> bool:
+    """True if an attempt's model recalled more often than it may, or its recalls went unanswered.
+
+    Args:
+        error: The attempt's.
+        recalls: Rounds in which it recalled.
+    """
+    return error == RECALL_FAILED or recalls > MAX_ROUNDS
 
 
 def passthrough_result(mode: str, why: str) -> CompactionResult:

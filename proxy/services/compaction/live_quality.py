@@ -11,7 +11,7 @@ import msgspec
 
 from compaction.policy import CompactionMode
 from compaction.quality_evidence import QualityEvidence
-from proxy.records.compaction_result import RECALL_FAILED
+from proxy.records.compaction_result import RECALL_FAILED, recalls_without_end
 from proxy.records.receipt import Receipt
 
 #: Seconds of a slot, and of what is looked back on.
@@ -127,12 +127,12 @@ class LiveQuality:
 def _receipt_sums(receipt: Receipt) -> CompactionSums:
     less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
     evidence = QualityEvidence(needed=receipt.needed, lost=receipt.lost)
-    has_failed = receipt.compaction_why == RECALL_FAILED
-    recall = QualityEvidence(needed=1, lost=int(has_failed))
-    if has_failed:
-        return CompactionSums(control=evidence, recall=recall)
+    is_resent = receipt.compaction_why == RECALL_FAILED
+    is_endless = is_resent or recalls_without_end(receipt.error, receipt.recalls)
+    recall = QualityEvidence(needed=1, lost=int(is_endless))
     if not receipt.compacted:
-        return CompactionSums(control=evidence)
+        judged = recall if is_resent else QualityEvidence()
+        return CompactionSums(control=evidence, recall=judged)
     saved = receipt.compaction_nanos
     return CompactionSums(
         compacted=1,

@@ -21,7 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from proxy.records.compaction_result import RECALL_FAILED
+from proxy.records.compaction_result import recalls_without_end
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.services.telemetry.bucket_counts import BucketCounts
 from proxy.services.telemetry.engine_metrics import PhaseMetrics
@@ -112,7 +112,8 @@ class AttemptCounts:
         if receipt.compaction:
             self._count_compaction(receipt)
         if receipt.recalls:
-            outcome = _ENDLESS if receipt.error == RECALL_FAILED else receipt.outcome.value
+            is_endless = recalls_without_end(receipt.error, receipt.recalls)
+            outcome = _ENDLESS if is_endless else receipt.outcome.value
             self.recalls[outcome] = self.recalls.get(outcome, 0) + receipt.recalls
             self.recalled_tokens += receipt.recalled_tokens
         is_used = receipt.usage is not None

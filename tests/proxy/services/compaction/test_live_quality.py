@@ -59,10 +59,13 @@ def test_recalls_without_end_count_among_compacted_calls():
     quality = LiveQuality()
     quality.add(compacted_receipt(needed=9, lost=9))
     quality.add(compacted_receipt(compacted=False, compaction_why="recall_failed"))
+    quality.add(compacted_receipt(compacted=False, compaction_why="control"))
+    quality.add(compacted_receipt(recalls=3))
+    quality.add(compacted_receipt(recalls=4))
     sums = quality.sums(PLACE, START)
 
-    assert sums.evidence(CompactionMode.FACTS_RECALL) == (QualityEvidence(needed=2, lost=1),)
-    assert sums.compacted == 1
+    assert sums.evidence(CompactionMode.FACTS_RECALL) == (QualityEvidence(needed=4, lost=2),)
+    assert sums.compacted == 3
 
 
 def test_a_features_calls_add_up():

@@ -233,12 +233,13 @@ def test_recalls_are_counted_by_the_end_of_their_attempt():
         recalled, outcome=Outcome.FAILED, error="recall_failed", recalls=4, final=False
     )
     broken = msgspec.structs.replace(recalled, outcome=Outcome.BROKEN, recalls=1)
-    telemetry = telemetry_of(recalled, recalled, endless, broken, CALL)
+    cut_off = msgspec.structs.replace(recalled, recalls=4)  # after content, the answer ends
+    telemetry = telemetry_of(recalled, recalled, endless, cut_off, broken, CALL)
 
-    for outcome, count in {"answered": 4, "endless": 4, "broken": 1}.items():
+    for outcome, count in {"answered": 4, "endless": 8, "broken": 1}.items():
         line = f'thriftgate_recalls_total{{outcome="{outcome}",route="up/m",team="t"}}'
         assert value(telemetry, line) == count
-    assert value(telemetry, 'thriftgate_recalled_tokens_total{route="up/m",team="t"}') == 2_800
+    assert value(telemetry, 'thriftgate_recalled_tokens_total{route="up/m",team="t"}') == 3_500
 
 
 def test_reasons_for_unmodified_conversations_are_counted_up_to_a_bound():
