@@ -39,7 +39,7 @@ VAGUE_NAMES = {
 MAX_VAGUE_SHARE, MAX_VAGUE_SHARE_OF_TESTS = 0.002, 0.006
 #: Files within five percent of the wall: an idea there wants to be split before the next one comes.
 NEAR_WALL_LINES = 380
-MAX_FILES_NEAR_WALL = 7
+MAX_FILES_NEAR_WALL = 6
 MAX_DOCSTRING_WORDS = 25
 MIN_LINES_OF_ONE_IMPORTER = 60
 #: Names that end like a participle and are none, or are the field's word for what they return.

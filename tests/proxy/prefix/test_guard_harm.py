@@ -22,7 +22,7 @@ def harm_after(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0)
 
 
 def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
-    harm = harm_after(HarmWatch(), *[(142.0, 100.0)] * JUDGED_CALLS)
+    harm = harm_after(HarmWatch(), *[(100.0, 100.0)] * 10, *[(142.0, 100.0)] * JUDGED_CALLS)
 
     assert harm is not None
     assert round(harm.more, 2) == 0.42

@@ -106,11 +106,12 @@ def test_usage_that_cannot_be_reported_in_time_is_given_up(lease):
     lease.settle(10, 8, NOW, SECOND)
     lease.report("team", 5, NOW)
     lease.settle(10, 7, NOW + 5, SECOND + 5)
+    assert lease.report("team", 6, NOW + REPORT_DEADLINE_S).spent == {SECOND: 8}
     later = NOW + REPORT_DEADLINE_S + 1
 
-    assert lease.report("team", 6, later).spent == {}
+    assert lease.report("team", 7, later).spent == {}
     assert lease.level == CounterLevel(7, 0)
-    assert lease.report("team", 7, later + 5).floor == 0
+    assert lease.report("team", 8, later + 5).floor == 0
     assert lease.level == CounterLevel(0, 0)
 
 

@@ -261,3 +261,10 @@ class TestHowMuchIsHeld:
         requests = budget(unit=BudgetUnit.REQUESTS, limit=100)
         counters = [CounterView(spent=n, held=99 - n, running=99 - n) for n in (0, 50, 99)]
         assert [amount_held(requests, one, counter) for counter in counters] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("spent", "held"), [(4_900, 100), (4_901, 120)])
+def test_a_guess_is_held_up_to_half_of_the_limit_and_the_worst_case_beyond(spent: int, held: int):
+    guess = UsageBounds(sure=1, typical=100, likely=100, worst=120, is_guessed=True)
+
+    assert amount_held(budget(limit=10_000), guess, CounterView(spent=spent)) == held

@@ -245,19 +245,19 @@ async def test_an_outage_of_more_than_five_seconds_begins_a_checkpoint_shared_fo
 async def test_counters_that_could_not_be_made_whole_are_looked_at_every_second(make_harness):
     harness = make_harness()
     harness.follow_loop_time()
-    looks = 0
+    timeouts: list[float] = []
 
     def flush(timeout: float) -> bool:
-        nonlocal looks
-        looks += 1
+        timeouts.append(timeout)
         return False
 
     harness.store.drain.flush = flush
     await harness.reconciler.begin()
     running = asyncio.ensure_future(harness.reconciler.run())
     await asyncio.sleep(30)
-    before = looks
+    before = len(timeouts)
     await asyncio.sleep(60)
     running.cancel()
 
-    assert looks - before == 60
+    assert len(timeouts) - before == 60
+    assert set(timeouts) == {5.0}
