@@ -248,8 +248,7 @@ class Compactor:
         try:
             compacted = await self._compact_once(task)
             if compacted and self._stakes.refuses(task, compacted, target.rates, self._now()):
-                task = strict_task(task)
-                compacted = await self._compact_once(task)
+                compacted = await self._compact_once(strict_task(task))
                 compacted = None if compacted is None else with_reason(compacted)
             if compacted is not None:
                 return self._tracked_result(task, compacted, target)

@@ -170,6 +170,24 @@ def test_a_feature_that_lost_its_stake_keeps_new_conversations_unmodified(tmp_pa
     assert [result.is_compacted for result in results] == [True, False, False, True]
 
 
+class Trimmed(Shorter):
+    """Shortens results alone, until the fourth message; from then on compacts unless strict."""
+
+    def __call__(self, raws, policy, *, memory, context):
+        compacted = super().__call__(raws, policy, memory=memory, context=context)
+        if len(raws) > 4 and policy.safety != STRICT_SAFETY_FACTOR:
+            return compacted
+        return replace(compacted, reason="too_early", compacted_messages=0, reset=False)
+
+
+def test_a_refused_conversation_has_no_reset_where_it_goes_on_as_before(tmp_path):
+    with room(tmp_path, Trimmed(), stake=CENT) as (compactor, _):
+        compactor.record_outcome(receipt(1, -2 * CENT))
+        results = [asyncio.run(compactor.compact(chat(*talk(turns)), ROUTE)) for turns in (1, 2, 3)]
+
+    assert [(result.why, result.reset) for result in results] == [("too_early", False)] * 3
+
+
 def test_without_a_stake_every_policy_is_strict(tmp_path):
     shorter = Shorter()
     with room(tmp_path, shorter, stake=0) as (compactor, _):
