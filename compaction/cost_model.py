@@ -19,14 +19,18 @@ from compaction.policy import CompactionPolicy, RelativePrices
 #: Minimum calls of a conversation before a compaction is considered: fewer do not show its growth.
 MIN_CALLS: Final = 4
 #: Minimum ratio of the calls so far to the calls that pay a compaction back. It guards against
-#: sessions that end before the compaction is paid back: about 1 in 9 does, and costs more than
-#: unmodified. A higher factor saves less and is safer. Of a compaction that the conversation's
-#: savings so far (its bank) cover, 5 costs 2 to 3 % less than 0 in 20 τ-bench conversations in a
-#: row (Claude, Gemini). Figures by factor: tests/bench/README.md.
-SAFETY_FACTOR: Final = 5.0
-#: The same for features whose compactions lost what they may: at it none of 71 compacted recorded
+#: sessions that end before the compaction is paid back: about 1 in 25 does, and costs more than
+#: unmodified. A higher factor saves less and is safer; with 5, AgentDojo's tasks in a row cost up
+#: to 2 % more than trimmed alone. Figures by factor: tests/bench/README.md.
+SAFETY_FACTOR: Final = 10.0
+#: The same for features whose compactions lost what they may: at it none of 51 compacted recorded
 #: sessions cost more than unmodified, which is partly luck.
 STRICT_SAFETY_FACTOR: Final = 30.0
+#: The same where the conversation's savings so far (its bank) cover the compaction. Such a session
+#: never costs more than unmodified, but can lose its savings; a lower factor is enough. On 20
+#: τ-bench conversations in a row, 5 costs 2 to 3 % less than 0 (Claude, Gemini), and 12 about as
+#: much as no compaction. See tests/bench/README.md.
+BANK_SAFETY_FACTOR: Final = 5.0
 #: Maximum calls that may pay the cut of a shown result back; more where twice as many were made.
 #: The bank must cover it even if no other call follows. If 2 % of a prompt may be owed till then,
 #: recorded sessions of 15 to 30 calls are up to 9 % shorter still, and two of 20 are 0.5 % dearer.
@@ -334,7 +338,7 @@ def _payment_reason(policy: CompactionPolicy, inputs: CostInputs) -> CompactionR
         return CompactionReason.TOO_EARLY
     calls = repayment_calls(prices, inputs)
     is_banked = calls == 0 < rewrite_cost(prices, inputs)
-    if is_banked and inputs.calls < SAFETY_FACTOR * break_even_calls(prices, inputs):
+    if is_banked and inputs.calls < BANK_SAFETY_FACTOR * break_even_calls(prices, inputs):
         return CompactionReason.DOES_NOT_PAY
     if inputs.calls < (policy.safety or SAFETY_FACTOR) * calls:
         return CompactionReason.DOES_NOT_PAY

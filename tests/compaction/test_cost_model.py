@@ -242,13 +242,13 @@ def test_a_conversation_that_went_on_long_is_compacted():
 @pytest.mark.parametrize(
     ("safety", "calls", "reason"),
     [
-        (0.0, 12, CompactionReason.DOES_NOT_PAY),
-        (0.0, 13, CompactionReason.PAYS),
+        (0.0, 25, CompactionReason.DOES_NOT_PAY),
+        (0.0, 26, CompactionReason.PAYS),
         (STRICT_SAFETY_FACTOR, 76, CompactionReason.DOES_NOT_PAY),
         (STRICT_SAFETY_FACTOR, 77, CompactionReason.PAYS),
     ],
 )
-def test_a_compaction_has_to_be_paid_back_five_times_or_thirty_by_the_strict_rule(
+def test_a_compaction_has_to_be_paid_back_ten_times_or_thirty_by_the_strict_rule(
     safety, calls, reason
 ):
     """Calls that pay it back: 1.15 x 2,000 tokens written, 0.1 x 9,000 saved, so 2.56."""
@@ -269,7 +269,7 @@ def test_the_bank_pays_for_a_compaction_that_would_be_paid_back_five_times(calls
 
 
 def test_a_conversation_that_may_end_before_the_payback_is_not_compacted():
-    young = replace(FIELD, calls=12, calls_since=12)
+    young = replace(FIELD, calls=25, calls_since=25)
     decision = decide_compaction(CompactionPolicy(prices=CLAUDE), young)
 
     assert decision.reason is CompactionReason.DOES_NOT_PAY

@@ -49,15 +49,15 @@ def lines_of_summary(**fields: Any) -> list[str]:
 
 
 def test_a_compaction_that_does_not_pay_yet_says_what_it_would_take() -> None:
-    assert lines_of_summary(break_even=14.0) == [
+    assert lines_of_summary(break_even=7.0) == [
         "any: 12,000 → 12,000 tokens, tools included.",
         (
             "Not compacted: it may end before a compaction is paid back."
             " It would be sent unmodified."
         ),
         (
-            "A compaction now would pay itself back in 14.0 calls. Nobody knows how many will"
-            " follow, so it is done once about 70 were made, 5 times as many; 60 were made."
+            "A compaction now would pay itself back in 7.0 calls. Nobody knows how many will"
+            " follow, so it is done once about 70 were made, 10 times as many; 60 were made."
         ),
     ]
 
