@@ -4,6 +4,8 @@
 never: Sent unmodified.
 trim: Tool results are said shorter, nothing else, at the route's own prices.
 ours: Compacted by rules where the gate finds that it pays, at the route's own prices.
+recall: The same with the recall tool; of the calls that it has something for, ``--recalls`` say
+    which part makes one, of 1,000 tokens.
 always: At every call all but the last three turns is compacted anew.
 window: Compacted when the prompt passes 80 % of a window, all but the last three turns, as agents'
     own compaction does; *+ model* with what a small model takes to read it and to write as much.
@@ -15,7 +17,7 @@ one before. Caches are shown o200k's tokens, of long conversations one for eight
 same under all and priced with the rest.
 
 Usage: python -m tests.bench.compaction_costs [SET …] [--model ID …] [--safety N …]
-    [--only POLICY …]
+    [--only POLICY …] [--recalls SHARE]
 """
 
 import argparse
@@ -35,6 +37,7 @@ from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
 from compaction.reading.message import CannotCompactError
 from compaction.reading.vocabulary import Tokenizer
+from compaction.recall.tool_index import TOOL
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.regimes import build_cache
 from slo.price import call_cost
@@ -63,7 +66,14 @@ NOW: Final = datetime(2026, 11, 22, tzinfo=UTC)
 _WINDOWS: Final = {"200k": 160_000, "64k": 51_200}  # 80 % of each
 _ASKED: Final = " + model"
 #: The gateway's own ways, which hang on prices.
-_PRICED: Final = {"trim": CompactionMode.TRIM, "ours": CompactionMode.FACTS}
+_PRICED: Final = {
+    "trim": CompactionMode.TRIM,
+    "ours": CompactionMode.FACTS,
+    "recall": CompactionMode.FACTS_RECALL,
+}
+#: Tokens of a recall's answer, and of the call that asks for it.
+_RECALLED: Final = 1_000
+_RECALL_CALL: Final = 40
 #: Around a message.
 _FRAME: Final = 4
 
@@ -77,12 +87,16 @@ class SentRequest:
         segments: Messages up to the end of the last segment; 0 for none.
         reset: Whether this call moves the prefix.
         asked: Tokens that a small model read for it, and wrote.
+        has_tool: Whether the recall tool is in it.
+        recalls: Whether the model recalls something in it.
     """
 
     messages: Sequence[bytes]
     segments: int = 0
     reset: bool = False
     asked: tuple[int, int] = (0, 0)
+    has_tool: bool = False
+    recalls: bool = False
 
 
 class Ids:
@@ -98,9 +112,13 @@ class Ids:
         numbers = self._known.get(raw)
         if numbers is None:
             text = words(orjson.loads(raw)) if raw.startswith(b"{") else raw.decode()
-            first, self._next = self._next, self._next + len(self._encode(text)) + _FRAME
-            numbers = self._known[raw] = tuple(range(first, self._next))
+            numbers = self._known[raw] = self.new(len(self._encode(text)) + _FRAME)
         return numbers
+
+    def new(self, tokens: int) -> tuple[int, ...]:
+        """So many that no message has."""
+        first, self._next = self._next, self._next + tokens
+        return tuple(range(first, self._next))
 
     def count(self, raws: Sequence[bytes]) -> int:
         """Tokens of some messages."""
@@ -158,7 +176,15 @@ def _as_sent(made: CompactedChat) -> SentRequest:
     last = max(
         (index + 1 for index, raw in enumerate(made.messages) if raw in summaries), default=0
     )
-    return SentRequest(messages=made.messages, segments=last, reset=made.reset)
+    has_tool = made.removed is not None
+    return SentRequest(messages=made.messages, segments=last, reset=made.reset, has_tool=has_tool)
+
+
+def with_recalls(sends: Sequence[SentRequest], share: float) -> list[SentRequest]:
+    """The requests of which this part of those with the tool recalls, evenly spread."""
+    having = [index for index, sent in enumerate(sends) if sent.has_tool]
+    chosen = {index for n, index in enumerate(having) if int((n + 1) * share) > int(n * share)}
+    return [replace(sent, recalls=index in chosen) for index, sent in enumerate(sends)]
 
 
 def play(
@@ -176,12 +202,26 @@ def play(
         held.begin_answer(prompt, ask.at + ask.took / 2)
         held.finish_answer(prompt, ids.of(answer[0]) if answer else (), ask.at + ask.took)
         total += list_cost(served, ids.count(answer), here)
+        if sent.recalls:
+            again = held.serve(_prompt_after_recall(prompt, ids, here), ask.at + ask.took)
+            total += list_cost(again, _RECALL_CALL, here)
         before = ask.end
     return SessionResult(
         nanos=total,
         compactions=sum(sent.reset for sent in sends),
         tokens=sum(ids.count(sent.messages) for sent in sends),
     )
+
+
+def _prompt_after_recall(prompt: CachedPrompt, ids: Ids, here: PricedRoute) -> CachedPrompt:
+    """The prompt of the round after a recall."""
+    block = TokenBlock(
+        role="user",
+        tokens=ids.new(_RECALL_CALL + _RECALLED),
+        message=prompt.blocks[-1].message + 1,
+        mark=here.ttl,
+    )
+    return replace(prompt, blocks=(*prompt.blocks, block))
 
 
 def price_of_notes(sends: Sequence[SentRequest], small: PricedRoute) -> int:
@@ -196,7 +236,8 @@ def _prompt(
     talk: RecordedConversation, sent: SentRequest, new: int, here: PricedRoute, ids: Ids
 ) -> CachedPrompt:
     """The prompt as the cache sees it, marked."""
-    raws = [talk.tools, *sent.messages] if talk.tools else sent.messages
+    tools = [talk.tools] if talk.tools else []
+    raws = [*tools, TOOL, *sent.messages] if sent.has_tool else [*tools, *sent.messages]
     shift = len(raws) - len(sent.messages)
     lead = shift
     while lead < len(raws) and raws[lead].startswith(b'{"role":"system"'):
@@ -222,6 +263,7 @@ class Bench:
 
     ids: Ids = field(default_factory=Ids)
     small: PricedRoute = field(default_factory=lambda: priced_route(SMALL, NOW))
+    recalls: float = 0.0
     _kept: dict[tuple[str, str], list[SentRequest]] = field(default_factory=dict)
 
     def row(
@@ -255,7 +297,7 @@ class Bench:
     def _sends(self, name: str, talk: RecordedConversation, here: PricedRoute) -> list[SentRequest]:
         """The messages that each call sends under a policy."""
         if name in _PRICED:
-            return list(by(ours(here, _PRICED[name]), talk))
+            return with_recalls(list(by(ours(here, _PRICED[name]), talk)), self.recalls)
         key = (name, talk.name)
         if key not in self._kept:
             self._kept[key] = list(self._others[name](talk))
@@ -274,7 +316,8 @@ class Bench:
 def _alike(one: Sequence[SentRequest], other: Sequence[SentRequest]) -> bool:
     """True if the same is sent; where one had compacted, so has the other."""
     return all(
-        a.reset == b.reset and a.messages == b.messages for a, b in zip(one, other, strict=True)
+        a.reset == b.reset and a.has_tool == b.has_tool and a.messages == b.messages
+        for a, b in zip(one, other, strict=True)
     )
 
 
@@ -293,16 +336,18 @@ def main() -> None:
     parser.add_argument("--model", nargs="*", default=ROUTES)
     parser.add_argument("--safety", nargs="*", type=float, default=(cost_model.SAFETY_FACTOR,))
     parser.add_argument("--only", nargs="*", default=NAMES)
+    parser.add_argument("--recalls", type=float, default=0.0)
     given = parser.parse_args()
     if unknown := set(given.sets) - set(RECORDINGS):
         parser.error(
             f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(RECORDINGS)}"
         )
-    heads = ["set", "route", "safety", "sessions", "compacted", "dearer", "dearest", "costlier"]
+    heads = ["set", "route", "safety", "sessions", "compacted", "dearer", "dearest", "cents"]
+    heads += ["costlier"]
     heads += [*given.only, *(f"{name}, tokens" for name in given.only if name in _PRICED)]
     print(f"| {' | '.join(heads)} |\n|---|---|{'--:|' * (len(heads) - 2)}")
     for name in given.sets:
-        talks, bench = list(RECORDINGS[name]()), Bench()
+        talks, bench = list(RECORDINGS[name]()), Bench(recalls=given.recalls)
         for route, safety in product(given.model, given.safety):
             cost_model.SAFETY_FACTOR = safety  # type: ignore[misc]
             result = bench.row(talks, priced_route(route, NOW), given.only)
@@ -316,6 +361,7 @@ def _line(result: SetResult, names: Sequence[str]) -> str:
         str(result.compacted.get("ours", 0)),
         str(result.dearer.get("ours", 0)),
         f"{100 * worst - 100:+.1f} %" if worst else "",
+        f"{result.most_nanos.get('ours', 0) / 1e7:.2f}",
         str(result.costlier.get("ours", 0)),
         *(f"{result.nanos[name] / 1e9:.3f}" for name in names),
         *(

@@ -11,11 +11,9 @@ the catalog. What is put in place of a part is a share of it, by what the set is
 which nothing was ever compacted costs the same under all. An early end is what a gate that sees
 only the prefix must fear: with ``--ends`` each session is also played as if it had ended after 1/8,
 2/8 … of its calls. ``--trim`` is the share of what calls add that lossless shortening takes away.
-With ``--safety`` only the gate is played beside never, with several values of its constant, on all
-sessions and on each half.
 
 Usage: python -m tests.bench.compaction_policies [--data DIR] [--route ID …] [--set NAME …]
-    [--ends] [--trim SHARE] [--safety N …]
+    [--ends] [--trim SHARE]
 """
 
 import argparse
@@ -177,11 +175,18 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionResult:
-    """Cost at list prices, compactions and tokens of one session."""
+    """Cost at list prices, compactions and tokens of one session.
+
+    Attributes:
+        calls: Cost of each recorded call.
+        first: The one of the first compaction; -1 for one before; None for none.
+    """
 
     nanos: int
     compactions: int
     tokens: int = 0
+    calls: tuple[int, ...] = ()
+    first: int | None = None
 
 
 @dataclass(frozen=True)
@@ -216,20 +221,21 @@ def play(session: PromptSession, here: PricedRoute, rule: CompactionRule) -> Ses
     least = None if route.min_cache_tokens is None else route.min_cache_tokens // unit
     held = build_cache(route.regime, provider=route.upstream.provider, min_tokens=least)
     state = State(session, cut=session.fixed)
-    nanos = made = 0
+    costs, made, first = list[int](), 0, None
     for call in session.calls:
         state.calls += 1
         if rule(state, call):
             state.compact(call)
             made += 1
+            first = (-1 if call.unseen else len(costs)) if first is None else first
         if call.unseen:
             continue
         prompt = _prompt(list(state.blocks(call)), len(state.spans), here.ttl, unit)
         served = held.serve(prompt, call.at)
         held.begin_answer(prompt, call.at + call.took / 2)
         held.finish_answer(prompt, (), call.at + call.took)
-        nanos += list_cost(served, call.output, here, unit)
-    return SessionResult(nanos=nanos, compactions=made)
+        costs.append(list_cost(served, call.output, here, unit))
+    return SessionResult(nanos=sum(costs), compactions=made, calls=tuple(costs), first=first)
 
 
 def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) -> CachedPrompt:
@@ -268,6 +274,7 @@ class SetResult:
         compacted: Of these, the ones a policy compacted.
         dearer: Of these, the ones that cost more than never compacted.
         worst: The highest cost, of never's, among those compacted.
+        most_nanos: The most that any session cost more than never.
         costlier: Sessions that cost more than never compacted by 0.05 %, compacted or only trimmed.
     """
 
@@ -277,6 +284,7 @@ class SetResult:
     dearer: dict[str, int] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
     costlier: dict[str, int] = field(default_factory=dict)
+    most_nanos: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
 
     def add(self, name: str, played: SessionResult, never: SessionResult) -> None:
@@ -288,6 +296,8 @@ class SetResult:
         self.dearer[name] = self.dearer.get(name, 0) + dearer
         costlier = played.nanos > _MORE * never.nanos
         self.costlier[name] = self.costlier.get(name, 0) + costlier
+        more = played.nanos - never.nanos
+        self.most_nanos[name] = max(self.most_nanos.get(name, 0), more)
         if played.compactions:
             ratio = played.nanos / never.nanos
             self.worst[name] = max(self.worst.get(name, 0.0), ratio)
@@ -323,16 +333,10 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=tuple(SETS))
     parser.add_argument("--ends", action="store_true")
     parser.add_argument("--trim", type=float, default=0.0)
-    parser.add_argument("--safety", nargs="*", type=float, default=())
     given = parser.parse_args()
     if unknown := set(given.set) - set(SETS):
         parser.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(SETS)}")
     now = datetime(2026, 11, 22, tzinfo=UTC)
-    if given.safety:
-        sessions = [session for name in given.set for session in SETS[name](given.data)]
-        played = list(ended_early(sessions)) if given.ends else sessions
-        _safeties(played, [priced_route(route, now) for route in given.route], given.safety)
-        return
     print("dollars by policy; of sessions compacted: dearer than never, and the dearest ÷ never")
     heads = " ".join(f"{name:>27}" for name in POLICIES[1:])
     print(f"{'set':12} {'route':18} {'sessions':>8} {'never':>9} {heads}")
@@ -342,46 +346,6 @@ def main() -> None:
         for route in given.route:
             result = row(played, priced_route(route, now), given.trim)
             print(f"{name:12} {route:18} {_line(result)}", flush=True)
-
-
-def _safeties(
-    sessions: Sequence[PromptSession], ways: Sequence[PricedRoute], values: Sequence[float]
-) -> None:
-    """Print a line for each value: mean saving of the routes; compacted, dearer, the dearest."""
-    names = list(dict.fromkeys(session.name for session in sessions))
-    halves = {name: index % 2 for index, name in enumerate(names)}
-    never = {
-        (here.route.name, session): play(session, here, policies(here.prices)["never"]).nanos
-        for here in ways
-        for session in sessions
-    }
-    print("| safety | half | saved | compacted | dearer | dearest |\n|--:|---|--:|--:|--:|--:|")
-    for value in values:
-        cost_model.SAFETY_FACTOR = value  # type: ignore[misc]
-        results = {
-            (here.route.name, session): play(session, here, policies(here.prices)["gate"])
-            for here in ways
-            for session in sessions
-        }
-        for half, keep in {"all": {0, 1}, "even": {0}, "odd": {1}}.items():
-            keys = [key for key in results if halves[key[1].name] in keep]
-            print(f"| {value:g} | {half} | {_savings(keys, results, never)} |", flush=True)
-
-
-def _savings(
-    keys: Sequence[tuple[str, PromptSession]],
-    results: Mapping[tuple[str, PromptSession], SessionResult],
-    never: Mapping[tuple[str, PromptSession], int],
-) -> str:
-    shares = []
-    for route in dict.fromkeys(route for route, _ in keys):
-        mine = [key for key in keys if key[0] == route]
-        shares.append(1 - sum(results[key].nanos for key in mine) / sum(never[key] for key in mine))
-    ratios = [results[key].nanos / never[key] for key in keys if results[key].compactions]
-    dearer = [ratio for ratio in ratios if ratio > 1]
-    dearest = f"{100 * max(ratios, default=1.0) - 100:+.1f} %"
-    saved = f"{100 * sum(shares) / len(shares):.1f} %"
-    return f"{saved} | {len(ratios)} | {len(dearer)} | {dearest}"
 
 
 def _line(result: SetResult) -> str:
