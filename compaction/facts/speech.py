@@ -13,7 +13,7 @@ from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import LINE_END_SIGN
 from compaction.facts.statements import mark_facts, user_facts
-from compaction.language.reply_units import ReplyUnit, reply_units
+from compaction.language.reply_units import LINE_STOPS, ReplyUnit, reply_units
 from compaction.language.sentences import sentences
 from compaction.language.speech_acts import is_acceptance, is_choice
 from compaction.reading.message import ParsedMessage, Voice
@@ -160,7 +160,7 @@ class Speech:
         if self._has_items(index, before + 1, place):
             return _CUT
         first, second = (self._unit_at(index, at) for at in (before, place))
-        ends_list = first.is_item and not second.is_item and first.text[-1].isalnum()
+        ends_list = first.is_item and not second.is_item and not first.text.endswith(LINE_STOPS)
         return ". " if ends_list else " "
 
     def _unit_at(self, index: int, place: int) -> ReplyUnit:

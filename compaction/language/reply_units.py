@@ -23,7 +23,19 @@ _FRAME: Final = re.compile(
 )
 _COLONS: Final = (":", "\uff1a")
 #: Ends of lines behind which the next line follows without a mark.
-_ENDS: Final = (*_COLONS, ".", "!", "?", ",", ";", "\u3002", "\uff01", "\uff1f", "\uff0c", "\uff1b")
+LINE_STOPS: Final = (
+    *_COLONS,
+    ".",
+    "!",
+    "?",
+    ",",
+    ";",
+    "\u3002",
+    "\uff01",
+    "\uff1f",
+    "\uff0c",
+    "\uff1b",
+)
 
 
 class ReplyUnit(msgspec.Struct, frozen=True, gc=False):
@@ -117,7 +129,7 @@ def _on_one_line(lines: Sequence[str]) -> str:
     """Lines one after the other, a semicolon between those that end without a mark."""
     text = lines[0].strip()
     for line in lines[1:]:
-        text += f" {line.strip()}" if text.endswith(_ENDS) else f"; {line.strip()}"
+        text += f" {line.strip()}" if text.endswith(LINE_STOPS) else f"; {line.strip()}"
     return text
 
 

@@ -181,8 +181,8 @@ def test_a_list_that_is_not_whole_says_where_items_are_missing():
 
 
 def test_a_sentence_behind_a_list_is_no_part_of_its_last_item():
-    assert reply_line(assistant("- Fee: 9\n- Bags: 2\n\nIs it right?"), 0, 1, 2) == (
-        "- Fee: 9 - Bags: 2. Is it right?"
+    assert reply_line(assistant("- Fee: 9\n- Bags: 2 (free)\n\nIs it right?"), 0, 1, 2) == (
+        "- Fee: 9 - Bags: 2 (free). Is it right?"
     )
 
 
