@@ -57,10 +57,13 @@ def quote_sources(conversation: ConversationView, missing: Sequence[str], cut: i
         cut: The first message that is not compacted.
     """
     lines: dict[int, str] = {}
-    for name in missing:
+    compacted_text = conversation.words_between(conversation.lead, cut)
+    for name in [name for name in missing if name in compacted_text]:
         index = _source_index(conversation.messages, name, conversation.lead, cut)
-        if index is not None and index not in lines and len(lines) < _MAX_SOURCES:
+        if index is not None and index not in lines:
             lines[index] = _quote_message(conversation, index, name)
+        if len(lines) == _MAX_SOURCES:
+            break
     return "\n".join([_TITLE, *(lines[index] for index in sorted(lines))]) if lines else ""
 
 
