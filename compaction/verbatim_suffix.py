@@ -202,7 +202,7 @@ def _trimmed_result(
 ) -> bytes:
     """The result in a shorter form without loss; its call is noted, for a later one to point to."""
     message, called = conversation.messages[index], conversation.calls_by_result.get(index)
-    is_exact = called is not None and is_file_view(called)
+    is_exact = called is not None and find(is_file_view, called.name, called.arguments)
     raw = trim_result(message, calls, find, is_exact=is_exact)
     if message.whole:
         calls.setdefault(text_digest(message.text), conversation.short_call(index))

@@ -181,8 +181,9 @@ def is_test_run(called: CalledTool) -> bool:
     return _TESTS(command[:_MAX_PATH_CHARS]) is not None
 
 
-def is_file_view(called: CalledTool) -> bool:
+def is_file_view(name: str, arguments: str) -> bool:
     """True if a call shows a part of a file, which an edit may have to match to the letter."""
+    called = CalledTool(id="", name=name, arguments=arguments)
     return any(one.effect is FileEffect.VIEWED for one in file_operations(called))
 
 

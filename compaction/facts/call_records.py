@@ -1,7 +1,7 @@
 """Facts from tool calls and their results: actions, records, errors; drops outdated results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -12,15 +12,14 @@ from compaction.facts.call_outcomes import ERROR, action_outcome
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text, unquote_json
-from compaction.reading.message import Voice, parse_arguments
+from compaction.reading.message import CalledTool, Voice, parse_arguments
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.results.command_outcomes import CallOutcome, indicates_failure
-from compaction.results.pruning import MentionedWords, PruningDetail, words_of
-from compaction.results.result_lines import pruned_result_lines
+from compaction.results.pruning import SPOKEN, VALUES, MentionedWords, text_words
+from compaction.results.result_lines import matched_words, pruned_result_lines
 
 #: Renders a result on one line.
 ResultFormatter = Callable[[str], str]
-#: The outcomes of exchanges, by their identities: each is said in several forms.
-OutcomeCache = dict[int, str]
 
 #: Separates a call, its result and its outcome.
 ARROW: Final = " → "
@@ -30,6 +29,8 @@ _MAX_ARGUMENT_CHARS: Final = 400
 _MAX_THOUGHT_CHARS: Final = 100
 #: Replaces an omitted result; a line without an arrow means that there was no result.
 _LEFT_OUT: Final = "…"
+#: Degrees of detail of a result that is not stated whole.
+_DETAILS: Final = (VALUES, SPOKEN)
 #: Maximum characters before an error's message that only say that it is an error.
 _MAX_TITLE_CHARS: Final = 12
 
@@ -45,36 +46,60 @@ def exchange_fact(
     format_result: ResultFormatter,
     key: str = "",
     replaces: int = 0,
-    outcomes: OutcomeCache | None = None,
+    find: TextAnalyzer = analyze_uncached,
 ) -> Fact:
     """A call and what came back as a fact; an action's line ends with how it ended."""
-    ended = (outcomes or {}).get(id(exchange)) or action_outcome(exchange)
-    if outcomes is not None:
-        outcomes[id(exchange)] = ended
-    result = unquote_json(flatten_text(format_result(exchange.result)))
-    result = "" if _says_no_more(result, ended) else result
-    text = (
-        call_line(
-            exchange.called, _MAX_ARGUMENT_CHARS if exchange.result else _MAX_THOUGHT_CHARS, result
-        )
-        if exchange.key
-        else "result"
-    )
-    says_outcome = kind is FactKind.ACTION
-    outcome_text = result if says_outcome or result else _outcome_in_place(exchange, ended)
-    line = f"{text}{ARROW}{outcome_text}" if outcome_text else text
-    words = ended.partition(": ")[2] or ended
-    is_left_out = ended.startswith(ERROR) and words not in line
-    if ended.startswith(ERROR) and words in result:
-        ended = ERROR
+    called, said = exchange.called, format_result(exchange.result)
+    came, ended = _LEFT_OUT if exchange.result else "", exchange_outcome(exchange, find)
     return Fact(
         kind=kind,
-        text=f"{line}{ARROW}{ended}" if says_outcome or is_left_out else line,
+        text=find(_exchange_line, kind.value, called.name, called.arguments, came, said, ended),
         turns=(exchange.turn,),
         messages=exchange.messages,
         key=key,
         replaces=replaces,
     )
+
+
+def exchange_outcome(exchange: ToolExchange, find: TextAnalyzer) -> str:
+    """The outcome of a call, as ``action_outcome`` tells it."""
+    called = exchange.called
+    return find(_outcome, called.name, called.arguments, exchange.result)
+
+
+def _outcome(name: str, arguments: str, result: str) -> str:
+    return action_outcome(_bare_exchange(name, arguments, result))
+
+
+def _exchange_line(
+    kind: str, name: str, arguments: str, came: str, said_result: str, ended: str
+) -> str:
+    """The line of a call.
+
+    Args:
+        came: Stands for its result where that is left out; "" if nothing came back.
+        said_result: Its result as it is said, on one line or several.
+        ended: Its outcome.
+    """
+    exchange = _bare_exchange(name, arguments, came)
+    said = unquote_json(flatten_text(said_result))
+    said = "" if _says_no_more(said, ended) else said
+    max_chars = _MAX_ARGUMENT_CHARS if came else _MAX_THOUGHT_CHARS
+    text = call_line(exchange.called, max_chars, said) if name or arguments else "result"
+    says_outcome = kind == FactKind.ACTION
+    outcome_text = said if says_outcome or said else _outcome_in_place(exchange, ended)
+    line = f"{text}{ARROW}{outcome_text}" if outcome_text else text
+    words = ended.partition(": ")[2] or ended
+    is_left_out = ended.startswith(ERROR) and words not in line
+    if ended.startswith(ERROR) and words in said:
+        ended = ERROR
+    return f"{line}{ARROW}{ended}" if says_outcome or is_left_out else line
+
+
+def _bare_exchange(name: str, arguments: str, result: str) -> ToolExchange:
+    """A call and what came back, wherever it was made."""
+    called = CalledTool(id="", name=name, arguments=arguments)
+    return ToolExchange(called=called, result=result, turn=0, messages=())
 
 
 def _outcome_in_place(exchange: ToolExchange, ended: str) -> str:
@@ -90,17 +115,20 @@ def _says_no_more(result: str, ended: str) -> bool:
     return result.endswith(words) and len(result) <= len(words) + _MAX_TITLE_CHARS
 
 
-def is_action(exchange: ToolExchange) -> bool:
+def is_action(exchange: ToolExchange, find: TextAnalyzer = analyze_uncached) -> bool:
     """True if a call changed something, or failed at what is not only a look at something."""
-    failed = not is_read_only(exchange.called) and indicates_failure(exchange.result)
-    return exchange.is_action or failed
+    return find(_is_action, exchange.called.name, exchange.result)
+
+
+def _is_action(name: str, result: str) -> bool:
+    exchange = _bare_exchange(name, "", result)
+    return exchange.is_action or (
+        not is_read_only(exchange.called) and indicates_failure(exchange.result)
+    )
 
 
 def action_facts(
-    part: RegionContents,
-    format_result: ResultFormatter,
-    is_current: Sequence[bool],
-    outcomes: OutcomeCache | None = None,
+    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
 ) -> Iterator[Fact]:
     """Each call that changed something, with its outcome; equal ones stand each for itself.
 
@@ -111,9 +139,9 @@ def action_facts(
             ended.
     """
     for exchange, still in zip(part.exchanges, is_current, strict=True):
-        if is_action(exchange):
+        if is_action(exchange, part.find):
             say = format_result if still else say_nothing
-            yield exchange_fact(exchange, FactKind.ACTION, say, outcomes=outcomes)
+            yield exchange_fact(exchange, FactKind.ACTION, say, find=part.find)
 
 
 #: Tools that only record the model's thoughts.
@@ -123,10 +151,7 @@ _MAX_NAME_CHARS: Final = 128
 
 
 def record_facts(
-    part: RegionContents,
-    format_result: ResultFormatter,
-    is_current: Sequence[bool],
-    outcomes: OutcomeCache | None = None,
+    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
 ) -> Iterator[Fact]:
     """Calls that only read, with what came back; those whose results no longer stand are left out.
 
@@ -136,14 +161,13 @@ def record_facts(
         part: Part that is compacted.
         format_result: Says a result on one line; "" leaves it out.
         is_current: For each exchange, True if its result still stands.
-        outcomes: Outcomes that are known; further ones are added.
     """
     before = _earlier_record_turns(part)
     for exchange, still in zip(part.exchanges, is_current, strict=True):
-        if still and not is_action(exchange) and not _is_thought(exchange):
+        if still and not is_action(exchange, part.find) and not _is_thought(exchange):
             replaces = before.get(exchange.key, 0)
             yield exchange_fact(
-                exchange, FactKind.RECORD, format_result, exchange.key, replaces, outcomes
+                exchange, FactKind.RECORD, format_result, exchange.key, replaces, part.find
             )
 
 
@@ -284,20 +308,21 @@ def mentioned_words(part: RegionContents) -> MentionedWords:
     texts = [message.text for _, message in part.messages_of(Voice.USER)]
     texts += [message.text for _, message in part.messages_of(Voice.ASSISTANT)]
     texts += [exchange.called.arguments for exchange in part.exchanges]
-    return words_of(texts)
+    return frozenset().union(*[part.find(text_words, text) for text in texts])
 
 
-def pruned_formatters(
-    part: RegionContents, details: Sequence[PruningDetail]
-) -> list[ResultFormatter]:
-    """Say results by what tells in them or was spoken of, one for each degree of detail."""
+def pruned_formatters(part: RegionContents) -> list[ResultFormatter]:
+    """State results by what tells in them or was spoken of, one for each degree of detail."""
     words = mentioned_words(part)
 
-    @cache
-    def lines_of(result: str) -> Sequence[str]:
-        return pruned_result_lines(result, words, details)
+    def state_pruned(place: int, result: str) -> str:
+        spoken = sorted(words.intersection(part.find(matched_words, result)))
+        lines: Sequence[str] = part.find(_pruned_lines, result, " ".join(spoken))
+        return lines[place]
 
-    def line_of(place: int, result: str) -> str:
-        return lines_of(result)[place]
+    return [partial(state_pruned, place) for place in range(len(_DETAILS))]
 
-    return [partial(line_of, place) for place in range(len(details))]
+
+def _pruned_lines(result: str, spoken: str) -> tuple[str, ...]:
+    """A result in each degree of detail, by the words of it that were spoken of."""
+    return tuple(pruned_result_lines(result, frozenset(spoken.split()), _DETAILS))

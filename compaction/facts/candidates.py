@@ -11,11 +11,11 @@ from compaction.facts.call_lines import call_line, short_call_line
 from compaction.facts.call_outcomes import OK
 from compaction.facts.call_records import (
     ARROW,
-    OutcomeCache,
     ResultFormatter,
     action_facts,
     current_results,
     error_facts,
+    exchange_outcome,
     is_action,
     pruned_formatters,
     record_facts,
@@ -25,7 +25,6 @@ from compaction.facts.fact import Fact, FactKind
 from compaction.facts.files import is_file_work
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text
-from compaction.results.pruning import SPOKEN, VALUES
 
 #: Maximum characters of a tool's name.
 _MAX_TOOL_NAME_CHARS: Final = 64
@@ -86,7 +85,6 @@ class Records:
     def __init__(self, part: RegionContents, whole: ResultFormatter) -> None:
         self._part = part
         self._whole = whole
-        self._outcomes: OutcomeCache = {}
 
     def candidates(self, *, is_bounded: bool) -> Iterator[Candidate]:
         """Each call with its record, whole, by its values, by what was spoken of, and without.
@@ -96,7 +94,7 @@ class Records:
         """
         columns = [self._whole_facts]
         if is_bounded:
-            formatters = [*pruned_formatters(self._part, (VALUES, SPOKEN)), say_nothing]
+            formatters = [*pruned_formatters(self._part), say_nothing]
             columns += [self._facts(say) for say in formatters]
         pin = CandidatePin.NOT if is_bounded else CandidatePin.ALWAYS
         for facts in zip(*columns, strict=True):
@@ -112,7 +110,7 @@ class Records:
         stands = {
             exchange.messages
             for exchange, still in zip(self._part.exchanges, self._is_current, strict=True)
-            if still or is_action(exchange)
+            if still or is_action(exchange, self._part.find)
         }
         return [fact for fact in error_facts(self._part) if fact.messages not in stands]
 
@@ -120,7 +118,7 @@ class Records:
         """An action with its ids, and without arguments; its outcome behind it."""
         if fact.kind is FactKind.ACTION:
             exchange = self._exchanges[fact.messages]
-            ended = self._outcomes[id(exchange)]
+            ended = exchange_outcome(exchange, self._part.find)
             for call in (short_call_line(exchange.called), f"{tool_name(fact)}(…)"):
                 yield msgspec.structs.replace(fact, text=f"{call}{ARROW}{ended}")
 
@@ -138,11 +136,8 @@ class Records:
         return current_results(self._part.exchanges)
 
     def _facts(self, say: ResultFormatter) -> Sequence[Fact]:
-        part, is_current, outcomes = self._part, self._is_current, self._outcomes
-        return (
-            *action_facts(part, say, is_current, outcomes),
-            *record_facts(part, say, is_current, outcomes),
-        )
+        part, is_current = self._part, self._is_current
+        return (*action_facts(part, say, is_current), *record_facts(part, say, is_current))
 
 
 def command_candidates(

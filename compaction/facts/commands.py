@@ -19,7 +19,6 @@ from compaction.results.command_outcomes import CallOutcome
 from compaction.results.rereadable_results import (
     MAX_FAULT_LINES,
     PATH_RANK,
-    RankedNames,
     shown_names,
 )
 from compaction.results.result_profile import is_rereadable
@@ -232,11 +231,10 @@ def _names_seen(
     Those of what came back last are put into ``came``.
     """
     seen_names: dict[str, _SeenName] = {}
-    names_by_word: dict[str, RankedNames] = {}
     for exchange, stands in zip(part.exchanges, latest, strict=True):
         if stands in lines:
-            came[stands] = shown_names(exchange.result, names_by_word)
-            weights = shown_names("\n".join(_request_texts(part, exchange)), names_by_word)
+            came[stands] = dict(part.find(shown_names, exchange.result))
+            weights = dict(part.find(shown_names, "\n".join(_request_texts(part, exchange))))
             for name, count in came[stands].items():
                 weights[name] = max(weights.get(name, 0), count)
             for name, weight in weights.items():

@@ -59,13 +59,17 @@ def rule_facts(part: RegionContents) -> Iterator[Fact]:
     """The directive sentences of each user message, verbatim; at most 50 a message."""
     for index, message in part.messages_of(Voice.USER):
         turn = part.turn_of(index)
-        for text in part.find(directives, message.text):
+        for text in part.find(directives, message.text, part.find(mask_pasted, message.text)):
             yield Fact(kind=FactKind.RULE, text=text, turns=(turn,), messages=(index,), key=text)
 
 
-def directives(text: str) -> tuple[str, ...]:
-    """The first directive sentences of a text, of the user's own words alone."""
-    own = (sentence for sentence in own_sentences(text) if is_wish(sentence.own))
+def directives(text: str, masked: str = "") -> tuple[str, ...]:
+    """The first directive sentences of a text, of the user's own words alone.
+
+    Args:
+        masked: The text with what is pasted masked; "" where that is not known yet.
+    """
+    own = (sentence for sentence in own_sentences(text, masked) if is_wish(sentence.own))
     return tuple(islice(map(_without_quoted_directives, own), MAX_RULES_PER_MESSAGE))
 
 

@@ -88,9 +88,13 @@ class OwnSentence(msgspec.Struct, frozen=True, gc=False):
     own: str
 
 
-def own_sentences(text: str) -> Iterator[OwnSentence]:
-    """The sentences of a user's message that hold words of the user's own."""
-    masked = _mask_long(mask_pasted(text))
+def own_sentences(text: str, masked: str = "") -> Iterator[OwnSentence]:
+    """The sentences of a user's message that hold words of the user's own.
+
+    Args:
+        masked: The text with what is pasted masked; "" where that is not known yet.
+    """
+    masked = _mask_long(masked or mask_pasted(text))
     position = 0
     for own in sentences(masked):
         position = masked.index(own, position)

@@ -1,7 +1,8 @@
 """A cache of text analyses: each call of a conversation sends most of its texts again.
 
 One text is analysed at several places: where a result is shortened, on each detail level, and again
-at the next call. The analysis depends on the text alone.
+at the next call. The analysis depends on the text alone, or on a few texts, such as a call's
+arguments with its result.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import msgspec
 
 from compaction.reading.bounded_cache import BoundedCache
 
-F = TypeVar("F", str, tuple[Any, ...])
+F = TypeVar("F", bool, str, frozenset[str], tuple[Any, ...])
 
 #: Overhead in bytes of an entry in addition to its text, and of each item found in it.
 _ENTRY_OVERHEAD_BYTES: Final = 300
@@ -26,13 +27,13 @@ _MIN_CACHED_CHARS: Final = 24
 class TextAnalyzer(Protocol):
     """Analyzes texts, perhaps from a cache."""
 
-    def __call__(self, analyze: Callable[[str], F], text: str, /) -> F:
-        """The result of an analysis, which is always the same for the same text."""
+    def __call__(self, analyze: Callable[..., F], /, *texts: str) -> F:
+        """The result of an analysis, which is always the same for the same texts."""
 
 
-def analyze_uncached(analyze: Callable[[str], F], text: str) -> F:
-    """Analyzes a text without a cache."""
-    return analyze(text)
+def analyze_uncached(analyze: Callable[..., F], /, *texts: str) -> F:
+    """Analyzes texts without a cache."""
+    return analyze(*texts)
 
 
 class TextAnalysisCache:
@@ -44,39 +45,43 @@ class TextAnalysisCache:
     """
 
     def __init__(self, max_entries: int = 200_000, max_bytes: int = 16 << 20) -> None:
-        self._known: BoundedCache[tuple[bytes, object, str], Any] = BoundedCache(
-            max_entries, max_bytes
-        )
+        self._known: BoundedCache[tuple[object, ...], Any] = BoundedCache(max_entries, max_bytes)
 
     def __len__(self) -> int:
         return len(self._known)
 
     def analyzer_for(self, scope: bytes) -> TextAnalyzer:
-        """The analyzer for one scope; nothing that others sent makes it quicker."""
-        lookup, keep = self._known.get, self._known.store
+        """The analyzer for a call of one scope; nothing that others sent makes it quicker.
 
-        def find(look: Callable[[str], F], text: str) -> F:
-            if len(text) < _MIN_CACHED_CHARS:
-                return look(text)
-            key = scope, look, text
+        Sets of words take more room than they are worth beyond a call: it alone knows them.
+        """
+        lookup, keep = self._known.get, self._known.store
+        sets: dict[tuple[object, ...], Any] = {}
+
+        def find(look: Callable[..., F], /, *texts: str) -> F:
+            if len(texts) == 1 and len(texts[0]) < _MIN_CACHED_CHARS:
+                return look(*texts)
+            key = scope, look, *texts
             analysis: F | None = lookup(key)
+            analysis = sets.get(key) if analysis is None else analysis
             if analysis is None:
-                analysis = look(text)
-                keep(key, analysis, _entry_bytes(text, analysis))
+                analysis = look(*texts)
+                if isinstance(analysis, frozenset):
+                    sets[key] = analysis
+                else:
+                    keep(key, analysis, _entry_bytes(sum(map(len, texts)), analysis))
             return analysis
 
         return find
 
 
-def _entry_bytes(text: str, findings: str | tuple[Any, ...]) -> int:
-    """Bytes that an entry takes, about."""
-    if isinstance(findings, str):
-        return _ENTRY_OVERHEAD_BYTES + _MAX_LETTER_BYTES * (len(text) + len(findings))
-    return (
-        _ENTRY_OVERHEAD_BYTES
-        + 2 * _MAX_LETTER_BYTES * len(text)
-        + _ITEM_OVERHEAD_BYTES * _count_items(findings)
-    )
+def _entry_bytes(chars: int, findings: object) -> int:
+    """Bytes that an entry takes, about; its texts have so many characters."""
+    if isinstance(findings, tuple):
+        items = _ITEM_OVERHEAD_BYTES * _count_items(findings)
+        return _ENTRY_OVERHEAD_BYTES + 2 * _MAX_LETTER_BYTES * chars + items
+    found = len(findings) if isinstance(findings, str) else 0
+    return _ENTRY_OVERHEAD_BYTES + _MAX_LETTER_BYTES * (chars + found)
 
 
 def _count_items(findings: tuple[Any, ...]) -> int:

@@ -7,7 +7,7 @@ are mentioned.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -73,9 +73,9 @@ _sentences = re.compile(r"(?<=\D[.!?])\s+|\n\s*|(?<=[\u3002\uff01\uff1f])").spli
 _dated = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d|[$€£]\s?\d").match
 
 
-def words_of(texts: Iterable[str]) -> MentionedWords:
-    """The words of texts."""
-    return frozenset([word.rstrip(".!?") for text in texts for word in _words(text)])
+def text_words(text: str) -> MentionedWords:
+    """The words of a text, without the stops behind them."""
+    return frozenset([word.rstrip(".!?") for word in _words(text)])
 
 
 def telling_values(

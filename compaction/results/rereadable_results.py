@@ -154,34 +154,22 @@ def _latest_of_each_kind(indexes_by_kind: Sequence[Sequence[int]], max_lines: in
     return set(list(ordered)[:max_lines])
 
 
-def shown_names(text: str, names_by_word: dict[str, RankedNames] | None = None) -> dict[str, int]:
-    """The paths and names of a text in order of appearance, each with how telling it is.
-
-    Args:
-        names_by_word: Names by word, for the next text of the same part.
-    """
-    names_by_word = {} if names_by_word is None else names_by_word
+def shown_names(text: str) -> RankedNames:
+    """The paths and names of a text in order of appearance, each with how telling it is."""
     ranks: dict[str, int] = {}
     for word in dict.fromkeys(_words(text)):
-        names = names_by_word.get(word)
-        if names is None:
-            names = names_by_word[word] = _names_of_word(word)
-        if names:
-            ranks.update(
-                [
-                    name_and_rank
-                    for name_and_rank in names
-                    if ranks.get(name_and_rank[0], 0) < name_and_rank[1]
-                ]
-            )
+        if not _is_plain(word):
+            for name, rank in _names_of_word(word):
+                if ranks.get(name, 0) < rank:
+                    ranks[name] = rank
     traced = _traced(text) if _TRACE in text else ()
     ranks.update([(name, DEFINED_RANK) for name in (*_defined(text), *traced) if _is_word(name)])
-    return ranks
+    return tuple(ranks.items())
 
 
 def _names_of_word(word: str) -> RankedNames:
     """The names in a word with their ranks: a path; or a name, and members of it."""
-    if _is_plain(word) or len(word) > MAX_WORD_CHARS:
+    if len(word) > MAX_WORD_CHARS:
         return ()
     bare = word.rstrip(_BEHIND)
     if "/" in bare or ("." in bare and is_file(bare)):

@@ -14,8 +14,14 @@ from compaction.results.lossless_compression import (
     one_line_json,
     parse_result,
 )
-from compaction.results.pruning import PRUNED, MentionedWords, PruningDetail, telling_values
-from compaction.results.value_leaves import find_ids
+from compaction.results.pruning import (
+    PRUNED,
+    MentionedWords,
+    PruningDetail,
+    telling_values,
+    text_words,
+)
+from compaction.results.value_leaves import find_ids, leaf_strings
 from compaction.results.yaml_outline import parse_outline
 
 #: Maximum characters of a plain text in a record; two thirds are its beginning.
@@ -76,6 +82,14 @@ def pruned_result_lines(
     else:
         line = _head_and_tail(compress_fully(text), MAX_TEXT_CHARS // 2)
     return [line] * len(details)
+
+
+def matched_words(text: str) -> tuple[str, ...]:
+    """The words of a result by whose mention it is pruned; none for plain text."""
+    try:
+        return tuple(text_words("\n".join(leaf_strings(_parse_value(text)))))
+    except CannotCompactError:
+        return ()
 
 
 def _parse_value(text: str) -> Value:

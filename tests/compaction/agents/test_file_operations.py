@@ -134,10 +134,10 @@ def test_a_test_run_is_known_by_its_command(command):
 
 
 def test_a_view_of_a_file_is_told_from_other_calls():
-    assert is_file_view(call("Read", file_path="a.json"))
-    assert is_file_view(call("bash", command="sed -n 1,9p a.json"))
-    assert not is_file_view(call("bash", command="ls a/b.json"))
-    assert not is_file_view(call("get_order", id="A-1"))
+    assert is_file_view("Read", '{"file_path": "a.json"}')
+    assert is_file_view("bash", '{"command": "sed -n 1,9p a.json"}')
+    assert not is_file_view("bash", '{"command": "ls a/b.json"}')
+    assert not is_file_view("get_order", '{"id": "A-1"}')
 
 
 def test_every_effect_has_its_own_word():

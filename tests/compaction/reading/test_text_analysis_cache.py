@@ -47,6 +47,29 @@ def test_a_scopes_texts_are_not_cached_for_other_scopes():
     assert looks.looked == [TEXT, TEXT]
 
 
+def test_an_analysis_of_several_texts_is_cached_by_all_of_them():
+    looks, find = CountingAnalyzer(), TextAnalysisCache().analyzer_for(b"a")
+
+    def join_texts(*texts):
+        return looks.small(" ".join(texts))
+
+    assert [find(join_texts, "A", "B"), find(join_texts, "A", "C"), find(join_texts, "A", "B")] == [
+        *("a b", "a c", "a b")
+    ]
+    assert looks.looked == ["A B", "A C"]
+
+
+def test_a_set_of_words_is_known_to_one_call_alone():
+    looks, findings = CountingAnalyzer(), TextAnalysisCache()
+
+    def distinct(text):
+        return frozenset(looks.words(text))
+
+    find, next_find = findings.analyzer_for(b"a"), findings.analyzer_for(b"a")
+    assert find(distinct, TEXT) == find(distinct, TEXT) == next_find(distinct, TEXT)
+    assert (len(looks.looked), len(findings)) == (2, 0)
+
+
 def test_short_texts_take_no_room():
     findings = TextAnalysisCache()
     findings.analyzer_for(b"a")(str.upper, "short")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import MAX_DEPTH, parse_json
-from compaction.results.pruning import telling_values, words_of
+from compaction.results.pruning import telling_values, text_words
 
 USER = {
     "user_id": "mei_1",
@@ -25,7 +25,7 @@ USER = {
 
 
 def prune(value, mentioned=""):
-    return telling_values(parse_json(json.dumps(value)), words_of([mentioned]), str.upper)[0]
+    return telling_values(parse_json(json.dumps(value)), text_words(mentioned), str.upper)[0]
 
 
 def test_ids_amounts_dates_states_and_names_stay():

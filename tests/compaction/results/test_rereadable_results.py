@@ -9,7 +9,6 @@ from compaction.results.rereadable_results import (
     DEFINED_RANK,
     NAMED_RANK,
     PATH_RANK,
-    RankedNames,
     fault_lines,
     is_file,
     shown_names,
@@ -23,7 +22,7 @@ def test_fault_lines_stand_on_one_line(text):
 
 @given(st.text())
 def test_names_stand_in_the_text(text):
-    assert all(name in text for name in shown_names(text))
+    assert all(name in text for name, _ in shown_names(text))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def test_a_long_line_is_cut():
 def test_a_path_counts_more_than_what_is_defined_called_and_named():
     text = "src/a.py: def total(x):\n    return round_up(x.price, setup.cfg, x)\n"
 
-    assert shown_names(text) == {
+    assert dict(shown_names(text)) == {
         "src/a.py": PATH_RANK,
         "total": DEFINED_RANK,
         "round_up": CALLED_RANK,
@@ -144,18 +143,7 @@ def test_a_path_counts_more_than_what_is_defined_called_and_named():
     ],
 )
 def test_names_are_told_from_words(text, named):
-    assert shown_names(text) == named
-
-
-def test_names_in_words_are_known_for_the_next_text():
-    names_by_word: dict[str, RankedNames] = {}
-
-    assert (
-        shown_names("get_it plain", names_by_word)
-        == shown_names("get_it plain", names_by_word)
-        == {"get_it": NAMED_RANK}
-    )
-    assert names_by_word == {"get_it": (("get_it", NAMED_RANK),), "plain": ()}
+    assert dict(shown_names(text)) == named
 
 
 def test_a_file_has_an_ending_that_is_known():
