@@ -5,7 +5,9 @@ worth and price. What stands already makes a word elsewhere worth less. Failed a
 with unknown outcomes come before all others.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -13,7 +15,7 @@ from compaction.facts.candidates import MARK_KINDS, Candidate, has_succeeded
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
 from compaction.reading.message import Count, Voice
-from compaction.word_worth import Coverage, RegionWords, text_size, words_of
+from compaction.word_worth import RegionWords, text_size
 
 #: Tokens of a fact's label and line end, and of a sentence that may join a line.
 _FRAME_TOKENS, _SENTENCE_FRAME_TOKENS = 4.0, 1.0
@@ -44,9 +46,8 @@ def region_words(part: RegionContents, *, decays: bool = False) -> RegionWords:
     """
     region = part.region
     messages = [message for pairs in part.messages_by_voice.values() for _, message in pairs]
-    return RegionWords(
-        messages, region.messages[region.end : region.point], _LETTER_AGAIN if decays else 0.0
-    )
+    later = region.messages[region.end : region.point]
+    return RegionWords(messages, later, _LETTER_AGAIN if decays else 0.0, part.find)
 
 
 def message_factors(
@@ -89,29 +90,47 @@ def message_factors(
 
 
 class _Offer:
-    """A candidate with the price and the words of each variant, and the variant that stands."""
+    """A candidate with the price and the telling words of each variant.
 
-    __slots__ = ("candidate", "factor", "place", "prices", "taken", "words")
+    Attributes:
+        place: Its place among the candidates.
+        first_cell: The place of its first variant among all that may be taken.
+        taken: The variant that stands; their number for none.
+        price: Tokens of the variant that stands.
+        repeated: The worth that each richer variant shares with the one that stands.
+    """
+
+    __slots__ = (
+        *("candidate", "factor", "first_cell", "place", "price", "prices", "repeated"),
+        *("taken", "words"),
+    )
 
     def __init__(
-        self, candidate: Candidate, place: int, factor: float, per_char: Mapping[FactKind, float]
+        self,
+        candidate: Candidate,
+        place: int,
+        factor: float,
+        prices: list[float],
+        words: list[AbstractSet[str]],
     ) -> None:
         self.candidate = candidate
         self.place = place
         self.factor = factor
-        self.prices = [_price(variant, per_char) for variant in candidate.variants]
-        self.words = [
-            {word for fact in variant for word in words_of(fact.text)}
-            for variant in candidate.variants
-        ]
-        self.taken = len(candidate.variants)
+        self.prices = prices
+        self.words = words
+        self.first_cell = 0
+        self.reset()
 
-    def step(self, variant: int) -> tuple[float, set[str]]:
-        """The price and the new words of a variant beside the one that stands."""
-        if self.taken == len(self.prices):
-            return self.prices[variant], self.words[variant]
-        price = self.prices[variant] - self.prices[self.taken]
-        return price, self.words[variant] - self.words[self.taken]
+    def reset(self) -> None:
+        """No variant stands."""
+        self.taken = len(self.prices)
+        self.price = 0.0
+        self.repeated = [0.0] * self.taken
+
+    @property
+    def is_taken(self) -> bool:
+        """True if one of its variants stands."""
+        return self.taken < len(self.prices)
 
 
 class Fitting:
@@ -139,8 +158,11 @@ class Fitting:
                 candidate,
                 place,
                 candidate.factor
-                * max(factors[index] for fact in candidate.variants[0] for index in fact.messages),
-                per_char,
+                * max(
+                    [factors[index] for fact in candidate.variants[0] for index in fact.messages]
+                ),
+                [_price(variant, per_char) for variant in candidate.variants],
+                [_telling_words(variant, words) for variant in candidate.variants],
             )
             for place, candidate in enumerate(candidates)
         ]
@@ -163,7 +185,7 @@ class Fitting:
         """
         filling = _Filling(self._words, room)
         for offer in self._offers:
-            offer.taken = len(offer.prices)
+            offer.reset()
             if offer.candidate.pin >= least_pin:
                 filling.take(offer, 0)
             elif offer.candidate.is_mark:
@@ -176,26 +198,36 @@ class Fitting:
         facts = [
             fact
             for offer in self._offers
-            if offer.taken < len(offer.prices)
+            if offer.is_taken
             for fact in offer.candidate.variants[offer.taken]
         ]
-        gone = [offer.candidate for offer in self._offers if offer.taken == len(offer.prices)]
+        gone = [offer.candidate for offer in self._offers if not offer.is_taken]
         return facts, gone
 
 
 class _Filling:
-    """The room that is left, and the words that stand."""
+    """The room that is left, the words that stand, and what each variant adds to them.
+
+    Args:
+        words: Worth of the words.
+        room: Tokens.
+    """
 
     def __init__(self, words: RegionWords, room: float) -> None:
-        self._coverage = Coverage(words)
+        self._words = words
         self._room = room
+        self._standing: set[str] = set()
+        self._gains: list[float] = []
+        self._cells: dict[str, list[int]] = defaultdict(list)
 
     def take(self, offer: _Offer, variant: int) -> None:
         """Takes a variant in place of the one that stands."""
-        price, words = offer.step(variant)
-        self._room -= price
-        self._coverage.add(words)
-        offer.taken = variant
+        words = offer.words[variant]
+        self._standing |= words
+        self._room -= offer.prices[variant] - offer.price
+        offer.taken, offer.price = variant, offer.prices[variant]
+        again = self._words.again.__getitem__
+        offer.repeated = [sum(map(again, words & richer)) for richer in offer.words[:variant]]
 
     def take_failures(self, offers: Sequence[_Offer]) -> bool:
         """Takes failures and unknown outcomes, the newest first, at least length; all or not."""
@@ -203,7 +235,7 @@ class _Filling:
         failures = [
             offer
             for offer in offers
-            if offer.taken == len(offer.prices) and not has_succeeded(offer.candidate.fact)
+            if not offer.is_taken and not has_succeeded(offer.candidate.fact)
         ]
         for offer in reversed(failures):
             room -= offer.prices[-1]
@@ -221,8 +253,9 @@ class _Filling:
                 room -= offer.prices[fitting[0]]
                 self.take(offer, fitting[0])
 
-    def take_worthiest(self, offers: Iterable[_Offer]) -> None:
+    def take_worthiest(self, offers: Sequence[_Offer]) -> None:
         """Takes the steps that are worth most per token as long as there is room."""
+        self._add_up_gains(offers)
         heap = [self._best_step(offer) for offer in offers]
         heap = [step for step in heap if step[0] < 0]
         heapify(heap)
@@ -232,10 +265,30 @@ class _Filling:
             if step[0] >= 0:
                 continue
             if step[2] == variant and (step[0] <= estimate or not heap or step[0] <= heap[0][0]):
+                self._lower_gains(offer.words[variant] - self._standing)
                 self.take(offer, variant)
                 step = self._best_step(offer)
             if step[0] < 0:
                 heappush(heap, step)
+
+    def _add_up_gains(self, offers: Iterable[_Offer]) -> None:
+        """Adds up the worth of each variant that may be taken, beside the words that stand."""
+        first, again = self._words.first.__getitem__, self._words.again.__getitem__
+        for offer in offers:
+            offer.first_cell = len(self._gains)
+            for words in offer.words[: offer.taken]:
+                new = words - self._standing
+                for word in new:
+                    self._cells[word].append(len(self._gains))
+                self._gains.append(sum(map(first, new)) + sum(map(again, words & self._standing)))
+
+    def _lower_gains(self, words: Iterable[str]) -> None:
+        """Lowers the gain of each variant with one of these words, which stand from now on."""
+        first, again, gains = self._words.first, self._words.again, self._gains
+        for word in words:
+            less = first[word] - again[word]
+            for cell in self._cells[word]:
+                gains[cell] -= less
 
     def _best_step(self, offer: _Offer) -> tuple[float, int, int, _Offer]:
         """The variant of a candidate that is worth most per token in the room that is left.
@@ -244,12 +297,20 @@ class _Filling:
         """
         best, choice = 0.0, -1
         for variant in range(offer.taken):
-            price, words = offer.step(variant)
+            price = offer.prices[variant] - offer.price
             if price <= self._room:
-                density = offer.factor * self._coverage.gain(words) / max(price, 1.0)
+                gain = self._gains[offer.first_cell + variant] - offer.repeated[variant]
+                density = offer.factor * gain / max(price, 1.0)
                 if density > best:
                     best, choice = density, variant
         return -best, offer.place, choice, offer
+
+
+def _telling_words(facts: Sequence[Fact], words: RegionWords) -> AbstractSet[str]:
+    """The words of facts that are worth anything."""
+    if len(facts) == 1:
+        return words.telling_words(facts[0].text)
+    return {word for fact in facts for word in words.telling_words(fact.text)}
 
 
 def _tokens_per_char(candidates: Iterable[Candidate], count: Count) -> Mapping[FactKind, float]:

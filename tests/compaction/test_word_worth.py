@@ -3,7 +3,7 @@ import time
 import pytest
 
 from compaction.facts.fitting import region_words
-from compaction.word_worth import Coverage, text_size, words_of, worth_of_pieces
+from compaction.word_worth import text_size, words_of, worth_of_pieces
 from tests.compaction.facts.regions import assistant, call_and_result, read_contents, user
 
 DESK = [
@@ -19,8 +19,7 @@ def words_in(*turns, **fields):
 
 
 def first_worth(words, word):
-    worth = words.worth_of(word)
-    return worth.first if worth else 0.0
+    return words.first[word] if word in words.telling_words(word) else 0.0
 
 
 def test_name_in_a_script_without_spaces_is_found_wherever_it_begins():
@@ -62,20 +61,19 @@ def test_a_word_that_only_records_repeat_is_worth_less_than_one_that_is_spoken_o
 
 
 def test_a_word_that_stands_is_worth_little_again():
-    coverage = Coverage(words_in(*DESK))
+    words = words_in(*DESK)
+    first, again = first_worth(words, "W-4711"), words.again["W-4711"]
 
-    first = coverage.gain({"W-4711"})
-    coverage.add({"W-4711"})
-
-    assert 0 < coverage.gain({"W-4711"}) < first / 2
+    assert 0 < 2 * again < first
 
 
 def test_the_worth_of_words_is_the_same_in_whatever_order_they_are_added():
     words = words_in(*DESK)
-    names = sorted({word for turn in DESK for word in words_of(str(turn))})
-    orders = [names[place:] + names[:place] for place in range(len(names))]
+    worths = [words.first[word] for word in sorted(words.telling_words(str(DESK)))]
+    orders = [worths[place:] + worths[:place] for place in range(len(worths))]
 
-    assert len({Coverage(words).gain(order) for order in orders}) == 1
+    assert len(worths) > 8
+    assert len({sum(order) for order in orders}) == 1
 
 
 def test_the_worth_of_a_text_does_not_depend_on_the_form_that_it_stands_in():
@@ -97,7 +95,6 @@ def test_the_size_of_a_text_counts_bytes_of_other_scripts():
 def test_no_text_takes_long(piece):
     before = time.process_time()
     words = words_in(user(piece * 50_000))
-    for word in words_of(piece * 50_000)[:100]:
-        words.worth_of(word)
+    words.telling_words(piece * 50_000)
 
     assert time.process_time() - before < 1
