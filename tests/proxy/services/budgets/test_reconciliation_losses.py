@@ -228,7 +228,8 @@ async def test_an_outage_of_more_than_five_seconds_begins_a_checkpoint_shared_fo
 
     async def begin(now: float, share_s: float) -> int:
         shares.append(share_s)
-        return await begin_checkpoint(now, share_s)
+        generation: int = await begin_checkpoint(now, share_s)
+        return generation
 
     harness.counters.begin_checkpoint = begin
     running = asyncio.ensure_future(harness.reconciler.run())
