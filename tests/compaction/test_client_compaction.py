@@ -107,3 +107,20 @@ def test_text_about_compaction_is_no_compaction_item():
 @given(st.binary(max_size=200))
 def test_any_message_has_a_compaction_kind(raw):
     assert client_compaction_kind((), (raw,)) in {"", "native", "client"}
+
+
+def test_a_request_to_compact_stands_within_4000_characters_of_an_end():
+    request, other_text = "distill the above chat messages", "x" * 9_000
+    near, far = "x" * (4_000 - len(request)), "x" * (4_001 - len(request))
+
+    def kind(text: str) -> str:
+        return client_compaction_kind((), (*TALK, raw_message(text)))
+
+    assert kind(near + request + other_text) == kind(other_text + request + near) == "client"
+    assert kind(far + request + other_text) == kind(other_text + request + far) == ""
+
+
+def test_a_request_to_compact_before_two_reminders_does_not_count():
+    reminder = raw_message("Be brief.", "system")
+
+    assert client_compaction_kind((), (*TALK, raw_message("/compact"), reminder, reminder)) == ""

@@ -179,3 +179,17 @@ def test_results_stay_whole_until_what_they_would_save_is_enough_and_then_stay_s
     }
 
     assert list(replaced.values()) == [[4, 6, 8], [6, 8], [8], []]
+
+
+def test_of_one_message_32_names_are_looked_up():
+    record = tool_call_and_result("get", {}, {"order": "ORD-577"})
+
+    def replaced_messages(names_before: int) -> list[int]:
+        names = [*(f"XYZ-{n}88" for n in range(names_before)), "ORD-577"]
+        view = heard([user("Hi"), *record, user(" ".join(names))])
+        tail = extend_suffix(view, VerbatimSuffix(start=3, end=3), 4, estimate_tokens)
+        assert tail.looked_up == min(len(names), 32)
+        return list(tail.replaced)
+
+    assert replaced_messages(31) == [3]
+    assert replaced_messages(32) == []

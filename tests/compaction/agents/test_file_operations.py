@@ -91,7 +91,7 @@ def test_texts_and_lines_of_an_operation_are_read():
 
     assert (edit.replaced, edit.text, edit.is_whole) == ("x", "y", False)
     assert (view.start, view.by_shell) == (40, True)
-    assert (made.text, made.is_whole) == ("x = 1\n", True)
+    assert (made.start, made.text, made.is_whole) == (0, "x = 1\n", True)
     assert [one.replaced for one in both] == ["1", ""]
 
 
@@ -142,3 +142,27 @@ def test_a_view_of_a_file_is_told_from_other_calls():
 
 def test_every_effect_has_its_own_word():
     assert len({effect.value for effect in FileEffect}) == len(FileEffect)
+
+
+def test_a_call_has_at_most_twelve_operations():
+    assert len(effects(call("bash", command="rm " + " ".join(f"{n}.py" for n in range(12))))) == 12
+    assert len(effects(call("bash", command="rm " + " ".join(f"{n}.py" for n in range(13))))) == 12
+
+
+def test_a_path_has_at_most_400_characters():
+    folders = f"{'a' * 59}/" * 6
+    path = f"{folders}{'b' * 37}.py"
+
+    assert len(path) == 400
+    assert effects(call("bash", command=f"cat {path}")) == [("viewed", path)]
+    assert effects(call("bash", command=f"cat {folders}{'b' * 38}.py")) == []
+
+
+def test_a_verb_counts_within_the_first_128_characters_of_a_tools_name():
+    assert effects(call(f"{'q' * 123}_read", path="a.py")) == [("viewed", "a.py")]
+    assert effects(call(f"{'q' * 124}_read", path="a.py")) == []
+
+
+def test_a_failed_edit_is_told_within_the_first_200_characters_of_its_result():
+    assert says_not_edited(f"{'a' * 190} not found")
+    assert not says_not_edited(f"{'a' * 191} not found")

@@ -50,3 +50,11 @@ def test_long_and_odd_commands_take_no_time():
         shell_steps(text)
 
     assert time.process_time() - before < 1
+
+
+def test_the_first_16000_characters_of_a_command_are_read():
+    within, beyond = f"ls{' ' * 15_995};rm", f"ls{' ' * 15_996};rm"
+
+    assert len(within) == 16_000
+    assert [step.program for step in shell_steps(within)] == ["ls", "rm"]
+    assert [step.program for step in shell_steps(beyond)] == ["ls", "r"]

@@ -1,5 +1,6 @@
 """Results that are cut once the model has seen them, and results that stay whole."""
 
+import msgspec
 import orjson
 import pytest
 
@@ -72,3 +73,38 @@ def test_records_that_are_not_asked_for_again_stay_whole():
 def test_a_short_result_and_one_of_several_parts_stay_whole():
     assert cut_text("ok\n" * 20, shell("make")) is None
     assert shown_result(result(_LOG, parts=2), shell("make")) is None
+
+
+def test_a_result_of_400_tokens_is_cut_and_one_of_399_stays_whole():
+    message = result(_LOG)
+
+    assert shown_result(msgspec.structs.replace(message, tokens=400), shell("make")) is not None
+    assert shown_result(msgspec.structs.replace(message, tokens=399), shell("make")) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "line_chars", "kept"),
+    [
+        # 2,000 characters: 160 stay, 80 at each end.
+        (100, 20, 4),
+        # 10,000 characters: 6 % stay, 300 at each end.
+        (201, 50, 6),
+        # 50,000 characters: 2,000 stay, 1,000 at each end.
+        (1_000, 50, 20),
+    ],
+)
+def test_characters_that_stay_are_a_share_of_a_result_within_bounds(lines, line_chars, kept):
+    log = "\n".join(f"step {n}".ljust(line_chars - 1, ".") for n in range(lines))
+
+    text = cut_text(log, shell("make"))
+
+    assert text is not None
+    assert len(text.split("\n")) == 2 * kept + 1
+    assert text.split("\n")[kept] == f"[… {lines - 2 * kept} lines shown before]"
+
+
+def test_text_is_code_where_over_60_of_its_first_200_lines_are():
+    code, log = _CODE.split("\n"), _LOG.split("\n")
+
+    assert cut_text("\n".join(code[:61] + log), shell("git show HEAD")) is None
+    assert cut_text("\n".join(code[:60] + log), shell("git show HEAD")) is not None

@@ -137,3 +137,40 @@ def test_excerpts_stay_within_their_bound():
     assert len(slices(read(page), *many)[0].excerpt_text()) <= MAX_EXCERPT_CHARS + 100 * len(
         CUT_LINES
     )
+
+
+def test_a_slice_of_20000_characters_stands_whole_and_a_longer_one_does_not():
+    assert texts(read("x" * 20_000)) == ["x" * 20_000]
+    assert texts(read("x" * 20_001)) == []
+
+
+def test_lines_around_a_spot_stand_up_to_10000_characters():
+    def excerpt_text(line_chars: int) -> str:
+        lines = ["y" * 400] * 30 + ["spot".ljust(line_chars, "x")] + ["y" * 400] * 30
+        text = "\n".join(lines)
+        part = FileSlice(path="a.py", start=0, text=text, message=0, turn=0, spots=["spot"])
+        return part.excerpt_text()
+
+    assert len(excerpt_text(400).replace("\n", "")) == 10_000 + len(CUT_LINES)
+    assert excerpt_text(401) == ""
+
+
+def test_numbers_are_no_part_of_a_file_where_eight_of_ten_lines_have_one():
+    def first_line(numbered_lines: int) -> int:
+        lines = [f"{n}→x" for n in range(5, 5 + numbered_lines)]
+        (part,) = slices(read("\n".join(lines + ["note"] * (10 - numbered_lines))))
+        return part.start
+
+    assert first_line(8) == 5
+    assert first_line(7) == 0
+
+
+def test_an_older_slice_stands_where_over_a_tenth_of_its_lines_is_new():
+    lines = [f"line {n}" for n in range(60)]
+
+    def standing_slices(first_of_newer: int) -> int:
+        newer = read("\n".join(lines[first_of_newer:]), "2", offset=9)
+        return len(slices(read("\n".join(lines[:40]), "1"), newer))
+
+    assert standing_slices(4) == 1
+    assert standing_slices(5) == 2

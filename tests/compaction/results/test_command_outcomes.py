@@ -84,3 +84,31 @@ def test_an_error_that_a_log_tells_of_went_wrong_whatever_the_exit():
     assert not log_outcome.is_wrong
     assert not outcome_of(WORDS, cmd="x").has_failed
     assert outcome_of("KeyError: x", cmd="x").has_failed
+
+
+def test_a_failure_is_told_within_400_characters_of_an_end():
+    trace, other_text = "Traceback (most recent", "x" * 1_000
+
+    assert indicates_failure("x" * 377 + "\n" + trace + other_text)
+    assert not indicates_failure("x" * 378 + "\n" + trace + other_text)
+    assert indicates_failure(other_text + "\n" + trace + "x" * 378)
+    assert not indicates_failure(other_text + "\n" + trace + "x" * 379)
+
+
+def test_an_exit_status_is_told_within_200_characters_of_an_end():
+    status, other_text = " exit code 3\n", "x" * 1_000
+
+    assert outcome_of("x" * 188 + status + other_text).exit == "exit 3"
+    assert outcome_of("x" * 189 + status + other_text).exit == ""
+    assert outcome_of(other_text + status + "x" * 188).exit == "exit 3"
+    assert outcome_of(other_text + status + "x" * 189).exit == ""
+
+
+def test_an_answer_of_120_characters_is_said_whole_and_a_longer_one_is_not():
+    assert outcome_of("x" * 120).text() == "x" * 120
+    assert outcome_of("x" * 121).text() == ""
+
+
+def test_of_a_last_line_160_characters_stay():
+    assert outcome_of(f"{WORDS}exit 2\n{'x' * 160}").text() == f"exit 2: {'x' * 160}"
+    assert outcome_of(f"{WORDS}exit 2\n{'x' * 161}").text() == f"exit 2: {'x' * 160}"

@@ -35,3 +35,12 @@ def test_a_short_result_is_said_again():
 
 def test_a_new_result_is_said():
     assert pointer_to_earlier("x" * MIN_REPEATED_CHARS, {}) is None
+
+
+def test_a_result_of_199_characters_is_said_again_and_one_of_200_pointed_to():
+    assert pointer_to_earlier("x" * 199, {text_digest("x" * 199): "ls()"}) is None
+    assert pointer_to_earlier("x" * 200, {text_digest("x" * 200): "ls()"}) is not None
+
+
+def test_a_digest_of_a_text_has_16_bytes():
+    assert len(text_digest("")) == len(text_digest("x" * 999)) == 16

@@ -246,3 +246,24 @@ def test_objects_deep_inside_of_rows_stay_objects():
 
     assert '"first.second.third":{"fourth":1}' in table_json(parse_json(raw))
     assert expand(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
+
+
+def is_table(value: Any) -> bool:
+    return '"columns"' in table_json(parse_json(json.dumps(value)))
+
+
+def test_a_table_has_three_of_five_cells_filled():
+    one, two, three = ({f"{key}_long_name": 1 for key in keys} for keys in ("a", "ab", "abc"))
+
+    assert is_table([three, three, one, one, one])
+    assert not is_table([three, two, one, one, one])
+
+
+def test_a_table_has_at_most_200_columns():
+    assert is_table([{f"k{number}": number for number in range(200)}] * 3)
+    assert not is_table([{f"k{number}": number for number in range(201)}] * 3)
+
+
+def test_a_table_saves_more_than_its_frame_of_30_characters():
+    assert is_table([{"k" * 27: 1}, {"k" * 27: 2}])
+    assert not is_table([{"k" * 26: 1}, {"k" * 26: 2}])

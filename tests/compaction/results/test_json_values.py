@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.reading.message import CannotCompactError
+from compaction.results.json_tables import compact_json
 from compaction.results.json_values import Number, parse_json, parse_json_at
 
 
@@ -36,3 +37,9 @@ def test_a_value_inside_of_words_says_where_it_ends():
 def test_words_open_no_value():
     with pytest.raises(CannotCompactError):
         parse_json_at("see there", 4)
+
+
+def test_a_value_is_written_again_up_to_48_levels_below_its_top():
+    assert compact_json(parse_json("[" * 49 + "]" * 49)) == "[" * 49 + "]" * 49
+    with pytest.raises(CannotCompactError):
+        compact_json(parse_json("[" * 50 + "]" * 50))

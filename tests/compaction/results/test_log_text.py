@@ -63,3 +63,16 @@ def test_counts_that_stand_already_are_never_mixed_with_ours():
     text = "retry in 5s\n" * 5 + "retry [\N{MULTIPLICATION SIGN}3]"
 
     assert compress_log(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "compressed"),
+    [
+        ("wait\n" * 3 + "end", "wait [\N{MULTIPLICATION SIGN}3]\nend"),
+        ("wait\n" * 2 + "end", "wait\nwait\nend"),
+        ("tick\n" * 9 + "end", "tick [\N{MULTIPLICATION SIGN}9]\nend"),
+        ("tic\n" * 9 + "end", "tic\n" * 9 + "end"),
+    ],
+)
+def test_three_equal_lines_of_four_characters_are_counted(text, compressed):
+    assert compress_log(text) == compressed

@@ -113,3 +113,30 @@ def test_half_a_letter_stays_escaped():
 
     assert '"\\ud800"' in compress_result(text)
     assert compress_result(text).encode()
+
+
+def test_a_result_that_a_tenth_shortens_is_compressed_and_another_stays():
+    value = json.dumps(["x" * 86], separators=(",", ":"))
+
+    assert compress_result(value + " " * 10) == value
+    assert compress_result(value + " " * 9) == value + " " * 9
+
+
+def test_a_result_of_64_characters_is_compressed_and_a_shorter_one_stays():
+    assert compress_result('{"a":1}'.ljust(64)) == '{"a":1}'
+    assert compress_result('{"a":1}'.ljust(63)) == '{"a":1}'.ljust(63)
+
+
+def test_the_first_eight_lines_that_may_begin_json_are_tried():
+    value = json.dumps(ORDERS, indent=1)
+
+    assert compress_fully("{x\n" * 7 + value) == "{x\n" * 7 + one_line_json(parse_json(value))
+    assert compress_fully("{x\n" * 8 + value) == "{x\n" * 8 + value
+
+
+def test_json_of_200_characters_inside_of_words_is_compressed_and_a_shorter_one_stays():
+    value, shorter = (f'{{ "a": "{"x" * chars}" }}' for chars in (189, 188))
+
+    assert len(value) == 200
+    assert compress_fully(f"Words\n{value}\n") == f"Words\n{value.replace(' ', '')}\n"
+    assert compress_fully(f"Words\n{shorter}\n") == f"Words\n{shorter}\n"

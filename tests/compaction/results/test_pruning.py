@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import MAX_DEPTH, parse_json
-from compaction.results.pruning import telling_values, text_words
+from compaction.results.pruning import PRUNED, SPOKEN, VALUES, telling_values, text_words
 
 USER = {
     "user_id": "mei_1",
@@ -100,3 +100,40 @@ def test_a_name_that_is_a_value_stays():
     file = {"file": "plan.docx", "shared": {"jo@blue.com": "rw", "DE8937040044": "low"}}
 
     assert prune(file)["shared"] == {"jo@blue.com": "RW", "DE8937040044": "LOW"}
+
+
+@pytest.mark.parametrize(
+    ("detail", "whole", "first", "prose_chars"),
+    [(PRUNED, 8, 3, 200), (VALUES, 5, 3, 120), (SPOKEN, 1, 1, 120)],
+)
+def test_each_detail_keeps_short_lists_first_rows_and_naming_sentences(
+    detail, whole, first, prose_chars
+):
+    def prune_by_detail(value: object) -> object:
+        (result,) = telling_values(parse_json(json.dumps(value)), frozenset(), str, [detail])
+        return result
+
+    rows = [{"id": f"ZA{number}"} for number in range(9)]
+    note = "The rent is of #W12".ljust(prose_chars, "x")
+
+    assert prune_by_detail(rows[:whole]) == rows[:whole]
+    assert prune_by_detail(rows[: whole + 1]) == {f"some of {whole + 1}": rows[:first]}
+    assert prune_by_detail({"id": "ZA1", "about": note}) == {"id": "ZA1", "about": note}
+    assert prune_by_detail({"id": "ZA1", "about": f"{note}x"}) == {"id": "ZA1"}
+
+
+def test_a_string_of_40_characters_is_prose_and_a_shorter_one_is_not():
+    note = "She asked for the rent of #W12".ljust(39, "x")
+
+    assert "about" in prune({"id": "ZA1", "about": f"{note}x"})
+    assert "about" not in prune({"id": "ZA1", "about": note})
+
+
+def test_a_value_of_three_characters_counts_as_mentioned_and_a_shorter_one_does_not():
+    assert prune({"id": "ZA1", "zip": "802"}, "in 802 now") == {"id": "ZA1", "zip": "802"}
+    assert prune({"id": "ZA1", "zip": "80"}, "in 80 now") == {"id": "ZA1"}
+
+
+def test_a_name_of_256_characters_may_be_a_value_and_a_longer_one_is_none():
+    assert prune({"id": "ZA1", "a1" * 128: 5}) == {"id": "ZA1", "a1" * 128: "5"}
+    assert prune({"id": "ZA1", "a1" * 128 + "a": 5}) == {"id": "ZA1"}

@@ -8,7 +8,6 @@ from compaction.results.rereadable_results import (
     CALLED_RANK,
     DEFINED_RANK,
     NAMED_RANK,
-    PATH_RANK,
     fault_lines,
     is_file,
     shown_names,
@@ -119,11 +118,11 @@ def test_a_path_counts_more_than_what_is_defined_called_and_named():
     text = "src/a.py: def total(x):\n    return round_up(x.price, setup.cfg, x)\n"
 
     assert dict(shown_names(text)) == {
-        "src/a.py": PATH_RANK,
-        "total": DEFINED_RANK,
-        "round_up": CALLED_RANK,
-        "price": NAMED_RANK,
-        "setup.cfg": PATH_RANK,
+        "src/a.py": 4,
+        "total": 3,
+        "round_up": 2,
+        "price": 1,
+        "setup.cfg": 4,
     }
 
 
@@ -182,3 +181,13 @@ def test_no_text_takes_long(piece):
     fault_lines(text)
 
     assert time.process_time() - before < 2
+
+
+def test_an_error_is_found_in_the_last_64000_characters():
+    assert fault_lines("so\nfatal: x\n" + "y" * 63_991, is_failure=False) == "fatal: x"
+    assert fault_lines("so\nfatal: x\n" + "y" * 63_992, is_failure=False) == ""
+
+
+def test_a_less_certain_error_is_found_in_the_last_8000_characters():
+    assert fault_lines("so\nNo such file\n" + "y" * 7_987) == "No such file"
+    assert fault_lines("so\nNo such file\n" + "y" * 7_988) == ""

@@ -136,3 +136,48 @@ def test_no_row_of_a_long_table_is_cut_in_two():
     for text in (result_line("\n".join(rows)), pruned_result_line("\n".join(rows))):
         lines = [line for line in text.split(" ¶ ") if not line.startswith("[…")]
         assert set(lines) <= set(rows)
+
+
+def words(chars: int) -> str:
+    """Plain words of so many characters."""
+    return ("word " * chars)[: chars - 1] + "x"
+
+
+def test_a_text_of_1200_characters_is_whole_in_a_record_and_half_of_it_where_it_is_pruned():
+    assert result_line(words(1_200)) == words(1_200)
+    assert "characters cut…]" in result_line(words(1_201))
+    assert pruned_result_line(words(600)) == words(600)
+    assert "characters cut…]" in pruned_result_line(words(601))
+
+
+def test_a_text_of_names_and_values_is_whole_up_to_12000_characters():
+    names = "id: x\nid: "
+
+    assert "characters cut…]" not in result_line(names + words(12_000 - len("id: x ¶ id: ")))
+    assert "characters cut…]" in result_line(names + words(12_001 - len("id: x ¶ id: ")))
+
+
+def test_one_word_of_4096_characters_is_whole_and_a_longer_one_is_cut():
+    assert result_line("x" * 4_096) == "x" * 4_096
+    assert result_line("x" * 4_097) == "[…4097 characters cut…]"
+
+
+def test_pruning_keeps_prose_of_600_characters_whole():
+    assert words(600) in pruned_result_line(json.dumps({"title": words(600)}))
+    assert "characters cut…]" in pruned_result_line(json.dumps({"title": words(601)}))
+
+
+def test_lines_with_ids_between_the_ends_have_600_characters():
+    plain = [f"words {'ab'[number % 2]}" for number in range(150)]
+    ids = [f"id_{number}".ljust(97, "0") for number in range(20)]
+
+    assert result_line("\n".join([*plain, *ids, *plain])).count("id_") == 6
+    ids[0] += "0"
+    assert result_line("\n".join([*plain, *ids, *plain])).count("id_") == 5
+
+
+def test_a_text_is_made_of_names_and_values_where_over_a_quarter_of_its_lines_has_a_name():
+    three_lines = f"{words(1_300)}\nid: 3\nplain"
+
+    assert "characters cut…]" not in result_line(three_lines)
+    assert "characters cut…]" in result_line(f"{three_lines}\nmore")

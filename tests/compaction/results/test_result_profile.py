@@ -112,3 +112,40 @@ def test_no_line_takes_long(piece):
     is_rereadable(text)
 
     assert time.process_time() - before < 1
+
+
+def test_results_are_masked_where_seven_of_ten_tokens_can_be_read_again():
+    listing = ("bash", '{"command":"ls a/b"}')
+
+    assert (
+        result_profile(talk((*listing, "w" * 70), ("get_order", "{}", "w" * 30)))
+        is ResultProfile.REREADABLE
+    )
+    assert (
+        result_profile(talk((*listing, "w" * 69), ("get_order", "{}", "w" * 31)))
+        is ResultProfile.RECORDS
+    )
+
+
+def test_a_text_is_rereadable_by_over_24_of_its_first_80_lines():
+    assert is_rereadable("# line\n" * 25 + "words\n" * 200)
+    assert not is_rereadable("# line\n" * 24 + "words\n" * 200)
+
+
+def test_two_telling_lines_are_needed():
+    assert is_rereadable("# one\n# two")
+    assert not is_rereadable("# one")
+
+
+def test_a_line_is_read_up_to_200_characters():
+    assert is_rereadable(f"{'w' * 199};\n" * 2)
+    assert not is_rereadable(f"{'w' * 200};\n" * 2)
+
+
+def test_the_print_of_a_shell_is_known_within_400_characters_of_an_end():
+    tag, other_text = "<returncode>", "w" * 1_000
+
+    assert is_rereadable("w" * 388 + tag + other_text)
+    assert not is_rereadable("w" * 389 + tag + other_text)
+    assert is_rereadable(other_text + tag + "w" * 388)
+    assert not is_rereadable(other_text + tag + "w" * 389)

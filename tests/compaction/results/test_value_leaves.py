@@ -179,3 +179,20 @@ def test_no_text_takes_long(piece, finds):
     finds(text)
 
     assert time.process_time() - before < 2
+
+
+def test_a_string_of_160_characters_is_one_value_and_a_longer_one_is_searched():
+    text = "the code is KB-2203".ljust(160, " ")
+
+    assert value_leaves(json.dumps([text])) == (text,)
+    assert value_leaves(json.dumps([f"{text} "])) == ("KB-2203",)
+
+
+def test_a_word_of_256_characters_may_be_an_id_and_a_longer_one_is_none():
+    assert is_identifier("a1" * 128)
+    assert not is_identifier("a1" * 128 + "a")
+
+
+def test_a_dotted_name_of_letters_has_at_least_six_characters():
+    assert is_identifier("a.bcde")
+    assert not is_identifier("a.bcd")

@@ -92,3 +92,13 @@ def test_any_text_is_read_or_left_alone(text):
     except CannotCompactError:
         return
     assert json.dumps(outline)
+
+
+def test_an_outline_has_three_lines_and_at_most_200000_characters():
+    three_lines = "a: 1\nb: 2\nc: "
+
+    assert parse_outline(three_lines + "x" * 199_987)
+    with pytest.raises(CannotCompactError):
+        parse_outline(three_lines + "x" * 199_988)
+    with pytest.raises(CannotCompactError):
+        parse_outline("a: 1\nb: 2")
