@@ -151,7 +151,7 @@ class CircuitBreaker:
             return
         self._broken_in_a_row += 1
         self._recent.add(0, 1, now)  # the call itself was counted when it began
-        self._eject_if_failing(now)
+        self._eject_if_failing(now, self._broken_in_a_row)
 
     def _was_counted(self, now: float, began: float | None, *, ok: bool) -> None:
         if began is not None and began < self._changed:
@@ -164,12 +164,12 @@ class CircuitBreaker:
             return
         self._in_a_row += 1
         recent.add(1, 1, now)
-        self._eject_if_failing(now)
+        self._eject_if_failing(now, self._in_a_row)
 
-    def _eject_if_failing(self, now: float) -> None:
+    def _eject_if_failing(self, now: float, in_a_row: int) -> None:
         recent = self._recent
         is_mostly_failing = recent.whole >= MIN_CALLS and recent.part * 2 > recent.whole
-        if is_mostly_failing or max(self._in_a_row, self._broken_in_a_row) >= CONSECUTIVE_FAILURES:
+        if is_mostly_failing or in_a_row >= CONSECUTIVE_FAILURES:
             self._forgive(now)
             self._eject(now)
 
@@ -188,6 +188,7 @@ class CircuitBreaker:
     def _close(self, now: float) -> None:
         self._until = self._probe = None
         self._changed = now
+        # _broken_in_a_row stays: only an answer that ends well ends it, not a probe that begins.
         self._in_a_row = 0
         self._recent.reset()
 

@@ -7,7 +7,7 @@ from slo.breaker import (
     BreakerState,
     CircuitBreaker,
 )
-from tests.slo.breaker_steps import NOW, open_breaker
+from tests.slo.breaker_steps import NOW, fail, open_breaker
 
 
 def answer(breaker: CircuitBreaker, endings: str, now: float = NOW) -> None:
@@ -56,6 +56,19 @@ def test_a_probe_whose_answer_breaks_opens_it_again_for_longer():
     breaker.record_end(later + 2, ok=False, began=later + 1)
 
     assert breaker.seconds_until_admission(later + 2) == 2 * BASE_EJECTION_S
+
+
+def test_failures_after_a_probe_of_broken_answers_are_a_row_of_their_own():
+    breaker = CircuitBreaker()
+    answer(breaker, "x" * CONSECUTIVE_FAILURES)
+    later = NOW + BASE_EJECTION_S
+    assert breaker.admits(later)
+    breaker.record_outcome(later, ok=True, began=later)
+
+    fail(breaker, later + 1, CONSECUTIVE_FAILURES - 1)
+    assert breaker.state(later + 1) is BreakerState.CLOSED
+    fail(breaker, later + 1, 1)
+    assert breaker.state(later + 1) is BreakerState.OPEN
 
 
 def test_answers_of_before_it_opened_or_closed_are_no_news():
