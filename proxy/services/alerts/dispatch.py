@@ -82,6 +82,7 @@ class AlertDispatcher(Collector):
         self._said: OrderedDict[tuple[str, bool], None] = OrderedDict()
         self._tended = {"expire": float("-inf"), "retain": float("-inf")}
         self._is_away = False
+        self._is_dropping = False
         self.dropped = 0
 
     def say(self, alert: Alert) -> bool:
@@ -94,8 +95,9 @@ class AlertDispatcher(Collector):
         if key in self._said:
             return True
         if len(self._waiting) >= MAX_QUEUED_ALERTS:
-            if not self.dropped:
+            if not self._is_dropping:
                 _log.error("Alerts are dropped: %d wait to be stored", MAX_QUEUED_ALERTS)
+            self._is_dropping = True
             self.dropped += 1
             return False
         self._waiting.append(alert)
@@ -151,6 +153,7 @@ class AlertDispatcher(Collector):
         try:
             while self._waiting:
                 await self._store_queued()
+            self._is_dropping = False  # once the queue is empty, the next overflow is news
             if now >= self._tended["expire"] + _EXPIRE_INTERVAL_S:
                 for alert in await self._opened.ask(self._outbox.expire, now):
                     self.say(alert)

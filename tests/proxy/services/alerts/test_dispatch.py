@@ -123,6 +123,23 @@ async def test_alerts_wait_in_bounded_memory_while_the_database_is_away(store, c
     assert caplog.text.count("Alerts are dropped") == 1
 
 
+async def test_each_overflow_of_the_alert_queue_is_logged_once(store, caplog):
+    async with dispatcher_harness(store, [OK]) as room:
+        flaky = Flaky(room.store)
+        alerts = flaky.alerts(room)
+        for outage in ("first", "second"):
+            flaky.is_away = True
+            for number in range(MAX_QUEUED_ALERTS + 3):
+                alerts.say(an_alert(f"{outage} {number}"))
+            await alerts.maintain()
+            alerts.say(an_alert(f"{outage}, later"))
+            flaky.is_away = False
+            await alerts.maintain()
+
+        assert alerts.dropped == 8
+    assert caplog.text.count("Alerts are dropped") == 2
+
+
 async def test_alerts_that_cannot_be_stored_at_shutdown_are_logged(store, caplog):
     async with dispatcher_harness(store, [OK]) as room:
         alerts = Flaky(room.store).alerts(room)
