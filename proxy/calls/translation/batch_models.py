@@ -1,7 +1,9 @@
 """Translates the model names in a batch of Messages calls to those of the batch's upstream.
 
-A batch goes whole to one upstream. A team's alias becomes the upstream's name. A batch that names
-another provider's model is refused: a request sent elsewhere would be missing among its results.
+A batch goes whole to one upstream. A team's alias becomes the upstream's name for its model. A
+batch with an alias for a model that this upstream does not serve is refused: a request sent
+elsewhere would be missing among its results. Names that are no aliases are sent even if the
+catalog lists them for other upstreams alone.
 
 Source: Anthropic API, create a message batch (2026-11).
 """

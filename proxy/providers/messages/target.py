@@ -33,7 +33,7 @@ class ChatTarget(msgspec.Struct, frozen=True, kw_only=True):
             and images in tool messages; so do upstreams that serve Claude by chat completions.
         takes_marks: True if its cache takes marks, or planning is to see them.
         plain_text: True if several texts of one message are sent as one.
-        max_stops: The most stop sequences; None for no limit.
+        max_stops: The most stop sequences; None for no limit, 0 if it takes none.
         takes_call_extras: True if it wants to see again what it attached to its calls, and refuses
             calls without, as Google does.
         sees: True if its model sees images and reads files, or nobody said that it does not.

@@ -41,7 +41,9 @@ class RouteHealthMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """All of it, as Prometheus' own types."""
         now, by = self._ticks(), ["route"]
-        opened = GaugeMetricFamily("thriftgate_route_open", "1 while its breaker is", labels=by)
+        opened = GaugeMetricFamily(
+            "thriftgate_route_open", "1 unless the route's circuit breaker is closed", labels=by
+        )
         limit = GaugeMetricFamily("thriftgate_route_limit", "Calls it takes at once", labels=by)
         flying = GaugeMetricFamily("thriftgate_route_in_flight", "Calls it has now", labels=by)
         for name, lane in self._lanes.states():

@@ -1,9 +1,10 @@
-"""Writes receipts as metrics and log lines; nothing else reports on calls.
+"""Writes receipts as metrics and log lines.
 
 Calls, tokens, cost and times have the labels team, feature, model and route. Callers choose
 features and models freely, so only the ``TOP_SERIES`` combinations with most calls have series of
-their own; all others are one with the labels ``other``. All other metrics have the labels team and
-route alone.
+their own; all others share one, labelled ``other``. Attempts, cache misses, compaction and recalls
+have the labels team and route. Some of these metrics add an outcome, a bucket or a reason. Overhead
+has no labels.
 
 Counting is plain arithmetic on the event loop; Prometheus' own types are made at a scrape.
 """
@@ -47,8 +48,8 @@ class TrafficCounts:
 
     Attributes:
         calls: Calls by how they ended.
-        ttft: Seconds to the first content byte, of each attempt.
-        duration: Seconds to the end, of each attempt.
+        ttft: Seconds from the call's arrival to the first content byte, one sample per attempt.
+        duration: Seconds from the call's arrival to the attempt's end, one sample per attempt.
     """
 
     __slots__ = (
@@ -146,7 +147,7 @@ class CompactionCounts:
         self.gained = self.paid = 0
 
     def add(self, receipt: Receipt) -> None:
-        """Count one attempt that was sent shorter than it came."""
+        """Count one compacted attempt."""
         self.attempts += 1
         self.resets += receipt.reset
         self.tokens += (receipt.tokens_before or 0) - (receipt.tokens_after or 0)

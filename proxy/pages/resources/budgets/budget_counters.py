@@ -32,7 +32,7 @@ class AlertsView:
 
     Attributes:
         alerts: The first fifty.
-        total: Number of all, of which the newest thousand are looked at.
+        total: Number of open alerts, counted up to 1,000; of more, the newest 1,000 are ranked.
     """
 
     alerts: Sequence[OpenAlert] | None
