@@ -76,7 +76,6 @@ def installation(tmp_path: Path) -> dict[str, str]:
         "OPENAI_API_KEY": "sk-test",
         PREFIX + "FOLDER": f"{tmp_path}",
         PREFIX + "POLICIES": "policies.toml",
-        PREFIX + "ENGINES": "engines.toml",
     }
 
 
