@@ -252,8 +252,9 @@ class SegmentFitter:
         self, facts: Sequence[Fact], gone: Sequence[Candidate], simple_way: str = ""
     ) -> Segment:
         region = self._region
-        ordered = factor_shared_columns(in_message_order(self._speech.join_sentences(facts)))
-        every = (*ordered, *_omission_fact([one.fact for one in gone], region))
+        ordered = in_message_order(self._speech.join_sentences(facts))
+        marked = factor_shared_columns([*self._speech.mark_gaps(ordered)])
+        every = (*marked, *_omission_fact([one.fact for one in gone], region))
         text = self._text_of(every, simple_way)
         return Segment(
             start=region.start,

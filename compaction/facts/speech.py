@@ -1,6 +1,7 @@
 """Candidates from what users and the assistant said; a question stands or goes with its answer."""
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from compaction.facts.candidates import Candidate, CandidatePin
+from compaction.facts.candidates import MARK_KINDS, Candidate, CandidatePin
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import LINE_END_SIGN
@@ -48,6 +49,8 @@ _NO_UNIT: Final = ReplyUnit("-")
 _SPOKEN: Final = frozenset({FactKind.REPLY, FactKind.USER})
 #: Marks a gap between two sentences of a user, and one in a list of the assistant.
 _CUT: Final = " […] "
+#: Begins a line that answers no line above it.
+GAP: Final = "… "
 
 
 class ReferenceStrength(IntEnum):
@@ -151,6 +154,34 @@ class Speech:
                 text = self._with_list_ends(index, places, text)
             yield msgspec.structs.replace(spoken[0], text=text)
 
+    def mark_gaps(self, facts: Sequence[Fact]) -> Iterator[Fact]:
+        """The facts in order; a line that follows the other speaker's, but not at once, says so.
+
+        Behind a rule no line reads as an answer, so none is marked.
+        """
+        gone = self._gone_messages(facts)
+        before: Fact | None = None
+        for fact in facts:
+            is_apart = before is not None and _is_apart(before, fact, gone)
+            if fact.kind in _SPOKEN:
+                before = fact
+            elif fact.kind in MARK_KINDS:
+                before = None
+            yield msgspec.structs.replace(fact, text=f"{GAP}{fact.text}") if is_apart else fact
+
+    def _gone_messages(self, facts: Sequence[Fact]) -> Sequence[int]:
+        """The indexes of what was said and stands in no fact, in order."""
+        stands = {index for fact in facts for index in fact.messages}
+        said = (self._part.messages_of(voice) for voice in (Voice.USER, Voice.ASSISTANT))
+        return sorted(
+            [
+                index
+                for messages in said
+                for index, message in messages
+                if index not in stands and message.text.strip()
+            ]
+        )
+
     def _user_gap(self, _: int, before: int, place: int) -> str:
         """The sign between two sentences of a user."""
         return " " if place == before + 1 else _CUT
@@ -238,6 +269,12 @@ class Speech:
         size = sum(len(fact.text.encode(errors="replace")) for fact in facts)
         is_asked = message.text.rstrip().endswith(_ASKING)
         return facts if is_asked and size <= _SHORT_REPLY_BYTES else ()
+
+
+def _is_apart(before: Fact, fact: Fact, gone: Sequence[int]) -> bool:
+    """True if one speaker's line follows the other's, and a message between them is gone."""
+    is_other = fact.kind in _SPOKEN and fact.kind is not before.kind
+    return is_other and bisect(gone, before.messages[0]) < bisect(gone, fact.messages[0])
 
 
 def _reply_candidate(fact: Fact, factor: float, *, pins_replies: bool, is_open: bool) -> Candidate:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.facts.segment_fitting import segment_within
+from compaction.facts.speech import GAP
 from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import Said, assistant, call_and_result, region, user
 from tests.examples import examples
@@ -141,7 +142,7 @@ def check_claims(text: str, kinds: list[tuple[str, Any]]) -> None:
     for line in text.split("\n")[1:]:
         label, _, words = line.partition(": ")
         if label.endswith(("assistant", "values")):
-            assert set(re.split(r"(?<=[.?])\s", words)) <= sentences, line
+            assert set(re.split(r"(?<=[.?])\s", words.removeprefix(GAP))) <= sentences, line
         elif label.endswith(("tool", "did", "gone")):
             claimed, rest = read_back(words, letters)
             assert set(claimed) <= true, (line, set(claimed) - true)
