@@ -2,14 +2,16 @@
 
 ::
 
-    unmodified_call ── a call that is modified: what it should read if no call ever had been
-    record_call ────── it was answered: its extra cost, judged over the latest calls
-    take_harm ──────── whether those are surely dearer
-    can_compare ────── whether the control arm may go on
-    may_move ───────── whether a conversation may begin with a layout
+    unmodified_call ── predicts what a modified call would read, had all been sent unmodified
+    record_call ────── the call was answered: its extra cost, judged over the latest calls
+    take_harm ──────── reports planning that is now certain to cost more; the caller stops it
+    can_compare ────── true while the feature can afford its control arm
+    may_move ───────── true while a new conversation may use a layout
 
-Control calls cannot read what planned ones would have stored for them, so a comparison may cost
-more than sending all calls directly.
+    compare_usage, compare_bill   what one answered call cost, beside the unmodified one
+
+Control calls and planned calls cannot read each other's cache entries, so running both may cost
+more than sending all calls directly: a feature's `ControlAccount` bounds that.
 """
 
 from collections.abc import Sequence
@@ -74,7 +76,7 @@ class ControlAccount:
 
         Args:
             is_planned: True unless it is of the control arm.
-            is_moved: True if it has a layout, and no stake on its marks, which count by themselves.
+            is_moved: True if it has a layout, and the marks' stake does not bear its loss.
         """
         before = self._team_loss
         if is_planned:
@@ -117,10 +119,11 @@ class UsageComparison(NamedTuple):
 
 
 def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
-    """Compare an answered call's expected usage with that of the unmodified call.
+    """Compare the usage expected of an answered call with that expected of the unmodified call.
 
-    Both by what their caches should hold: what a provider loses, it would have lost of either. Both
-    are what it counted where nothing was modified, or where it stored and found nothing at all.
+    Neither is what the provider counted: an entry that it dropped early would have been dropped for
+    the unmodified call, too. The counted usage stands for both if nothing was modified, or if the
+    provider neither stored nor read anything.
     """
     call, direct = planned.evidence.sent, planned.direct
     if direct is None:
@@ -136,9 +139,9 @@ def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
 def compare_bill(planned: Planned, usage: Usage) -> UsageComparison:
     """Compare an answered call's bill with the expected usage of the unmodified call.
 
-    What the provider lost of what was sent, it would have lost of the unmodified call as far as
-    that is the same length; what it read beyond expectation, it would have read there, too, where
-    that could read at all and what another process stored is not there by a mark alone.
+    Expected to read 9,000 tokens, a call read 7,000: the unmodified call would have missed as many
+    of those that it shares. It read 10,000: the unmodified call would have read 1,000 more as well,
+    unless it could read nothing, or only a mark of the gateway made another process store them.
     """
     expected, direct = compare_usage(planned, usage)
     if planned.direct is None or expected is direct:
@@ -156,12 +159,12 @@ def compare_bill(planned: Planned, usage: Usage) -> UsageComparison:
 
 
 def _shared_reads(planned: Planned, usage: Usage, expected: Usage, direct: Usage) -> int:
-    """Tokens that the unmodified call would have read of what a call read beyond expectation.
+    """Tokens that the unmodified call would have read, too, of those read beyond expectation.
 
-    The read ended at the nearest place where the call looks. In what this process sent before,
-    only the estimate of its tokens was short, for both calls where both read the same entry. An end
-    beyond that others stored: that of the conversation's call before, in another process say; an
-    earlier one a mark did, the gateway's but for the caller's own.
+    The read ended at the nearest place where the call looks. Up to what this process sent before,
+    only its estimate of tokens was too low, for both calls if they read the same entry. Behind that
+    another process stored the entry: at the end of the conversation's call before without a mark,
+    at an earlier place by a mark, the gateway's unless the caller set one.
     """
     more, call, came = usage.cache_read - expected.cache_read, planned.evidence.sent, planned.direct
     if came is None or came.sent.early != call.early or not call.regime.takes_marks:
@@ -285,10 +288,12 @@ class UnmodifiedBaseline:
     def record_call(self, planned: Planned, compared: UsageComparison | None, before: int) -> int:
         """Compare an answered call with the same call unmodified.
 
-        ``before`` is the number of its conversation's call before; 0 for none.
+        Args:
+            before: Number of the conversation's previous call in its watch; 0 for none.
 
         Returns:
-            Its own number while it waits to be judged; 0 where it does not.
+            The call's own number while it waits to be judged; 0 if it does not, and ``before`` if
+            there is nothing to compare.
         """
         call, now, direct = planned.evidence.sent, planned.evidence.now, planned.direct
         unmarked = direct.sent if direct is not None else call
@@ -350,7 +355,7 @@ class UnmodifiedBaseline:
 
 
 def _stores_nothing(call: SentCall) -> bool:
-    """True if a cache stores what marks end, or calls with keys, alone, and the call has none."""
+    """True if the cache stores only what is marked or keyed, and the call has no mark or key."""
     has_no_key = call.regime.needs_key and CACHE_KEY_FIELDS.isdisjoint(call.early)
     return has_no_key or (stores_marks_alone(call) and not call.marks)
 
