@@ -110,10 +110,12 @@ SUMS: Final[tuple[TableColumn[FeatureCompaction], ...]] = (
     TableColumn("resets", "resets", COUNT, lambda feature: feature.sums.resets),
     TableColumn("tokens_saved", "tokens saved", COUNT, lambda feature: feature.sums.tokens_saved),
     TableColumn("saved_usd", "saved", MONEY, lambda feature: feature.sums.nanos),
-    TableColumn("lost_share", "lost", SHARE, lambda f: rate(f.sums.lost, f.sums.needed)),
+    TableColumn(
+        "lost_share", "needed values lost", SHARE, lambda f: rate(f.sums.lost, f.sums.needed)
+    ),
     TableColumn(
         "control_lost_share",
-        "lost in control",
+        "needed values lost in control",
         SHARE,
         lambda feature: rate(feature.sums.control_lost, feature.sums.control_needed),
     ),
@@ -165,8 +167,8 @@ def show(
 def _state(feature: FeatureCompaction) -> str:
     setting = feature.setting
     if setting.stepped is None:
-        return "holds"
-    return f"stepped back to {setting.stepped} {format_time(setting.stepped_at)}: {setting.why}"
+        return "active"
+    return f"reduced to {setting.stepped} at {format_time(setting.stepped_at)}: {setting.why}"
 
 
 def _total_line(total: CompactionTotal) -> str:
@@ -174,5 +176,5 @@ def _total_line(total: CompactionTotal) -> str:
     share = f" ({total.share:.0%})" if total.stepped_back and total.share else ""
     return (
         f"Compaction saved {saved} net of resets."
-        f" {total.stepped_back} of {quantity(total.features, 'feature')}{share} stepped back."
+        f" {total.stepped_back} of {quantity(total.features, 'feature')}{share} reduced."
     )

@@ -139,4 +139,4 @@ def test_numbers_are_queried_once_and_heat_maps_by_bucket(board):
 def test_the_money_of_compaction_comes_first():
     titles = [panel["title"] for panel in BOARDS["compaction"]["panels"]]
 
-    assert titles[:2] == ["Saved by compaction, net", "Features stepped back"]
+    assert titles[:2] == ["Saved by compaction, net", "Features with reduced compaction"]

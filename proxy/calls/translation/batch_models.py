@@ -88,10 +88,10 @@ def _name_models(call: Call, catalog: Catalog, upstream: Upstream) -> Call:
 def _note(changed: Mapping[str, str]) -> str:
     first = sorted(changed.items())[:_MAX_NOTED_NAMES]
     names = ", ".join(
-        f"{name[:_MAX_NAME_CHARS]} as {upstream_name}" for name, upstream_name in first
+        f"{name[:_MAX_NAME_CHARS]} to {upstream_name}" for name, upstream_name in first
     )
     more = len(changed) - len(first)
-    return f"sent {names}" + (f", and {quantity(more, 'more name')}" if more else "")
+    return f"renamed models: {names}" + (f", and {quantity(more, 'more name')}" if more else "")
 
 
 def _requested_models(body: bytes) -> list[str]:
@@ -122,11 +122,12 @@ def _upstream_name(name: str, catalog: Catalog, upstream: Upstream) -> str:
 def _refusal(name: str, places: Sequence[int], catalog: Catalog, upstream: Upstream) -> CallerError:
     """The refusal of a batch with aliases of other providers' models; names the first."""
     param = f"{_REQUESTS}[{places[0]}].{_PARAMS}.model"
-    more = f" The same holds for {quantity(len(places) - 1, 'more request')}." * (len(places) > 1)
+    more = f" Also affected: {quantity(len(places) - 1, 'more request')}." * (len(places) > 1)
     return CallerError(
-        f"`{param}`: {name[:_MAX_NAME_CHARS]} means {catalog.aliases.target(name)} for your team,"
-        f" and a batch goes whole to {upstream.name}, which does not serve that.{more} Name a model"
-        f" of {upstream.name} there, or send such requests to /v1/{MESSAGES}.",
+        f"`{param}`: {name[:_MAX_NAME_CHARS]} is your team's alias for"
+        f" {catalog.aliases.target(name)}, which {upstream.name} does not serve. All requests of a"
+        f" batch are sent to {upstream.name}.{more} Name a model that {upstream.name} serves, or"
+        f" send such requests to /v1/{MESSAGES}.",
         code="unsupported_endpoint",
         param=param,
     )

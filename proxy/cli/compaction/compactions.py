@@ -110,7 +110,7 @@ class _Commands:
             resumed = store.compactions.resume(place, by, self._terminal.now())
             setting = store.compactions.all_settings().of(*place)
         if not resumed:
-            self._terminal.fail(f"Feature {feature_name(feature)} was not stepped back.")
+            self._terminal.fail(f"Compaction of feature {feature_name(feature)} was not reduced.")
         mode = setting.effective_mode(self._settings().compaction)
         self._terminal.say(f"Again {_mode_sentence(feature, mode)}.")
 
@@ -143,4 +143,4 @@ def _state(setting: FeatureSettings, default: CompactionMode) -> str:
     if setting.stepped is None:
         return "chosen" if setting.mode is not None else "by default"
     before = setting.mode or default
-    return f"stepped back from {before} {format_time(setting.stepped_at)}: {setting.why}"
+    return f"reduced from {before} at {format_time(setting.stepped_at)}: {setting.why}"

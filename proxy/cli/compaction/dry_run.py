@@ -120,17 +120,17 @@ def conversation(raw: bytes) -> ChatConversation:
     try:
         fields = _fields(raw.removeprefix(_BOM))
     except msgspec.ValidationError:
-        raise OperatorError('holds no JSON object; it has to be {"messages": […]}') from None
+        raise OperatorError('is not a JSON object; expected {"messages": […]}') from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise OperatorError(f"holds no JSON: {error}") from None
+        raise OperatorError(f"is not valid JSON: {error}") from None
     if "messages" not in fields:
-        raise OperatorError('has no "messages"')
+        raise OperatorError('has no "messages" field')
     messages = _parse_list(fields["messages"], "messages")
     if not messages:
-        raise OperatorError("has no message")
+        raise OperatorError('has an empty "messages" list')
     for index, message in enumerate(messages):
         if not bytes(message).lstrip().startswith(b"{"):
-            raise OperatorError(f"has as messages[{index}] something else than an object")
+            raise OperatorError(f"is invalid: messages[{index}] is not an object")
     tools = fields.get("tools", msgspec.Raw(_EMPTY))
     tools = msgspec.Raw(_EMPTY) if bytes(tools) == b"null" else tools
     return ChatConversation(
@@ -294,4 +294,4 @@ def _parse_list(raw: msgspec.Raw, name: str) -> list[msgspec.Raw]:
     try:
         return _list(raw)
     except (msgspec.DecodeError, RecursionError):
-        raise OperatorError(f'has as "{name}" something else than a list') from None
+        raise OperatorError(f'is invalid: "{name}" is not a list') from None

@@ -55,7 +55,10 @@ def _lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            why = f"another one runs with {folder}. Stop it, or let THRIFTGATE_FOLDER name another."
+            why = (
+                f"another simulated gateway uses {folder}."
+                " Stop it, or set THRIFTGATE_FOLDER to another folder."
+            )
             raise OSError(why) from None
         yield
 

@@ -96,7 +96,7 @@ class AlertDispatcher(Collector):
             return True
         if len(self._waiting) >= MAX_QUEUED_ALERTS:
             if not self._is_dropping:
-                _log.error("Alerts are dropped: %d wait to be stored", MAX_QUEUED_ALERTS)
+                _log.error("Alerts are dropped: %d wait for the database", MAX_QUEUED_ALERTS)
             self._is_dropping = True
             self.dropped += 1
             return False
@@ -110,7 +110,7 @@ class AlertDispatcher(Collector):
         """The count of dropped alerts, as Prometheus' own type."""
         yield CounterMetricFamily(
             "thriftgate_alerts_dropped",
-            "Alerts that were not taken because too many waited to be stored",
+            "Alerts dropped because too many waited for the database",
             value=self.dropped,
         )
 
@@ -164,7 +164,7 @@ class AlertDispatcher(Collector):
         except StoreError as error:
             if not self._is_away:
                 _log.warning(
-                    "Alerts wait in memory, %d of them: %s",
+                    "Database unavailable, %d alerts kept in memory: %s",
                     len(self._waiting),
                     error,
                 )
@@ -204,4 +204,6 @@ def _log_alerts(news: Sequence[Alert]) -> None:
         phase = alert.severity.value if alert.is_open else RESOLVED
         _log.log(level, "Alert, %s: %s", phase, alert.title)
     if len(alerts) > _MAX_LOGGED:
-        _log.warning("And %d more alerts: `thriftgate alerts`", len(alerts) - _MAX_LOGGED)
+        _log.warning(
+            "%d more alerts; list them with `thriftgate alerts`", len(alerts) - _MAX_LOGGED
+        )

@@ -27,7 +27,7 @@ def stepped_back_alert(
         kind="compaction",
         subject=named,
         severity=Severity.TICKET,
-        title=f"Compaction of {named} was stepped back from {before} to {after}",
+        title=f"Compaction of {named} was reduced from {before} to {after}",
         facts=(("found", why),),
         action=f"Conversations are compacted as {after} from now on, in all processes.",
         fix=f"See `{_command('list')}`; once it is fixed: `{_command('resume', *place)}`.",

@@ -326,15 +326,11 @@ class Compactor:
                 self._store.compactions.step_back, place, to, why, self._now()
             )
             if done:
-                _log.error(
-                    "Compaction of %r is stepped back from %s to %s: %s", place, mode, to, why
-                )
+                _log.error("Compaction of %r was reduced from %s to %s: %s", place, mode, to, why)
                 self._send_alert(stepped_back_alert(place, mode, to, why, self._now()))
             await self._store.ask(self._store.compaction_settings.refresh)
         except StoreError as error:
-            _log.warning(
-                "The database failed; compaction of %r was not stepped back: %s", place, error
-            )
+            _log.warning("The database failed; compaction of %r was not reduced: %s", place, error)
         finally:
             self._live_quality.forget(place)
             self._stepping_back.discard(place)

@@ -44,14 +44,18 @@ class RouteHealthMetrics(Collector):
         opened = GaugeMetricFamily(
             "thriftgate_route_open", "1 unless the route's circuit breaker is closed", labels=by
         )
-        limit = GaugeMetricFamily("thriftgate_route_limit", "Calls it takes at once", labels=by)
-        flying = GaugeMetricFamily("thriftgate_route_in_flight", "Calls it has now", labels=by)
+        limit = GaugeMetricFamily(
+            "thriftgate_route_limit", "Most concurrent calls on the route", labels=by
+        )
+        in_flight = GaugeMetricFamily(
+            "thriftgate_route_in_flight", "Calls in flight on the route", labels=by
+        )
         for name, lane in self._lanes.states():
             opened.add_metric([name], float(lane.breaker.state(now) is not BreakerState.CLOSED))
             if lane.limit is not None:
                 limit.add_metric([name], lane.limit.limit)
-                flying.add_metric([name], lane.limit.in_flight)
-        yield from (opened, limit, flying)
+                in_flight.add_metric([name], lane.limit.in_flight)
+        yield from (opened, limit, in_flight)
 
 
 class RouteAlerts:
@@ -136,25 +140,26 @@ def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
     model = next((m for m in catalog.models.values() if name in {r.name for r in m.routes}), None)
     other_routes = [] if model is None else [r.name for r in model.routes if r.name != name]
     fallbacks = () if model is None else model.fallbacks
-    fix = "The log says what it answered. The breaker closes by itself once a call succeeds."
+    fix = "See the log for its errors. The circuit breaker closes by itself once a call succeeds."
     if other_routes:
-        effect = ", and is tried last"
-        action = f"Calls go first to {_joined_names(other_routes)}; one at a time tries it again."
+        effect = "is tried last"
+        first = _joined_names(other_routes)
+        action = f"Calls go to {first} first; one call at a time probes this route."
     elif fallbacks:
-        effect = ", and its model has no other"
+        effect = "its model has no other route"
         action = (
-            f"Each call is still sent there first. What fails goes to {_joined_names(fallbacks)}."
+            f"Calls are still sent there first; those that fail go to {_joined_names(fallbacks)}."
         )
     else:
-        effect = ", and its model has no other"
-        action = "All calls are still sent there, and each fails as long as the route does."
-        fix = f"{fix} Another route, or `fallbacks` in the catalog, would answer meanwhile."
+        effect = "its model has no other route"
+        action = "All calls are still sent there and fail until the route recovers."
+        fix = f"{fix} Add another route or `fallbacks` to the catalog to answer calls meanwhile."
     return Alert(
         id=stable_id("route", name, f"{now:.0f}"),
         kind=_KIND,
         subject=f"{_SUBJECT}{name}",
         severity=Severity.TICKET,
-        title=f"The route {name} fails{effect}",
+        title=f"Route {name} is failing and {effect}",
         action=action,
         fix=fix,
         began=now,

@@ -62,14 +62,14 @@ class PhaseMetrics(Collector):
         """All of it, as Prometheus' own types."""
         spread = HistogramMetricFamily(
             "thriftgate_phase_seconds",
-            "Time of engines' calls by phase",
+            "Seconds of engine calls, by phase",
             labels=["upstream", "phase"],
         )
         drafted = CounterMetricFamily(
             "thriftgate_draft_tokens", "Tokens that speculation proposed", labels=["upstream"]
         )
         accepted = CounterMetricFamily(
-            "thriftgate_accepted_tokens", "Those of them that models took", labels=["upstream"]
+            "thriftgate_accepted_tokens", "Draft tokens that models accepted", labels=["upstream"]
         )
         for name, upstream in list(self._upstreams.items()):
             for phase, counts in upstream.phases.items():

@@ -206,7 +206,8 @@ class Telemetry(Collector):
         yield from self._traffic_counters()
         yield from self._traffic_times()
         overhead = HistogramMetricFamily(
-            "thriftgate_overhead_seconds", "Time not spent waiting for the upstream or the caller"
+            "thriftgate_overhead_seconds",
+            "Seconds in the gateway itself, without waits for upstream or caller",
         )
         overhead.add_metric([], self._overhead.buckets(), self._overhead.total)
         yield overhead
@@ -241,8 +242,8 @@ class Telemetry(Collector):
 
     def _traffic_times(self) -> Iterator[Metric]:
         for name, description in (
-            ("ttft", "Arrival to first content byte"),
-            ("duration", "Arrival to the end"),
+            ("ttft", "Seconds from a call's arrival to an attempt's first content byte"),
+            ("duration", "Seconds from a call's arrival to an attempt's end"),
         ):
             spread = HistogramMetricFamily(
                 f"thriftgate_{name}_seconds", description, labels=_BY_TRAFFIC
@@ -258,14 +259,16 @@ class Telemetry(Collector):
             "thriftgate_attempts", "Attempts by outcome", labels=[*by_route, "outcome"]
         )
         unpriced = CounterMetricFamily(
-            "thriftgate_unpriced", "Attempts of unknown price", labels=by_route
+            "thriftgate_unpriced", "Attempts whose price is unknown", labels=by_route
         )
         estimated = CounterMetricFamily(
-            "thriftgate_estimated", "Attempts whose usage was counted here", labels=by_route
+            "thriftgate_estimated",
+            "Attempts whose tokens the gateway estimated, as the provider gave none",
+            labels=by_route,
         )
         missed = CounterMetricFamily(
             "thriftgate_missed_tokens",
-            "Tokens a cache should have known, by why it did not",
+            "Tokens expected in a prompt cache and not read from it, by reason",
             labels=[*by_route, "reason"],
         )
         for labels, series in self._by_route():
@@ -280,15 +283,19 @@ class Telemetry(Collector):
     def _compaction_metrics(self) -> Iterator[Metric]:
         by_route = ["team", "route"]
         counters = (
-            ("compacted_attempts", "attempts", "Attempts that were sent shorter than they came"),
-            ("compaction_removed_tokens", "tokens", "Tokens that were not sent, by estimate"),
-            ("compaction_resets", "resets", "Prompts that began otherwise because of a compaction"),
+            ("compacted_attempts", "attempts", "Attempts sent with a compacted prompt"),
+            ("compaction_removed_tokens", "tokens", "Estimated tokens that compaction removed"),
+            (
+                "compaction_resets",
+                "resets",
+                "First prompts after a compaction, whose cached prefix is lost",
+            ),
             (
                 "compaction_needed_values",
                 "needed",
-                "Values tool calls took from what was compacted",
+                "Values from compacted turns that later tool calls used",
             ),
-            ("compaction_lost_values", "lost", "Those of them that were not sent"),
+            ("compaction_lost_values", "lost", "Needed values missing from the compacted prompt"),
         )
         for name, attribute, text in counters:
             counter = CounterMetricFamily(f"thriftgate_{name}", text, labels=by_route)
@@ -299,7 +306,7 @@ class Telemetry(Collector):
         yield from self._recall_metrics()
         uncompacted = CounterMetricFamily(
             "thriftgate_uncompacted_attempts",
-            "Attempts that compaction left unmodified, by why",
+            "Attempts that compaction left unmodified, by reason",
             labels=[*by_route, "reason"],
         )
         for labels, series in self._by_route():
@@ -311,11 +318,13 @@ class Telemetry(Collector):
         by_route = ["team", "route"]
         recalls = CounterMetricFamily(
             "thriftgate_recalls",
-            "Rounds in which a model recalled what was compacted, by the end of their attempt",
+            "Times a model asked for compacted text, by the attempt's outcome",
             labels=[*by_route, "outcome"],
         )
         tokens = CounterMetricFamily(
-            "thriftgate_recalled_tokens", "Tokens of what was recalled", labels=by_route
+            "thriftgate_recalled_tokens",
+            "Tokens of compacted text returned to models",
+            labels=by_route,
         )
         for labels, series in self._by_route():
             for outcome, count in series.recalls.items():
@@ -328,15 +337,15 @@ class Telemetry(Collector):
         # It falls where compaction costs more than it saves, so it is no counter, unlike its parts.
         saved = GaugeMetricFamily(
             "thriftgate_compaction_saved_usd",
-            "What compaction saved since the start",
+            "Net savings of compaction since the start",
             labels=by_route,
         )
         for labels, series in self._by_route():
             saved.add_metric(labels, (series.compaction.gained - series.compaction.paid) / 1e9)
         yield saved
         for name, text in (
-            ("gained", "What compaction saved of the attempts that it made cheaper"),
-            ("paid", "What compaction cost at the attempts that it made dearer, such as resets"),
+            ("gained", "Savings on attempts that compaction made cheaper"),
+            ("paid", "Extra cost of attempts that compaction made more expensive, such as resets"),
         ):
             counter = CounterMetricFamily(
                 f"thriftgate_compaction_{name}_usd", text, labels=by_route

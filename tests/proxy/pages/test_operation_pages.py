@@ -80,8 +80,8 @@ def test_compaction_is_set_with_how_far_it_goes_and_resumed(pages: OperationPage
     [
         ({"change": "mode", "mode": "fast"}, "mode: Input should be"),
         ({"change": "approve", "version": "9", "family": "gpt"}, "version 9"),
-        ({"change": "resume"}, "planning went on all the time"),
-        ({"change": "resume compaction"}, "compaction went on all the time"),
+        ({"change": "resume"}, "the gateway has not stopped planning here"),
+        ({"change": "resume compaction"}, "the gateway has not stopped compaction here"),
         ({"change": "compaction", "compaction": "facts", "keep_turns": "0"}, "keep_turns"),
         ({"change": "nothing"}, "no form of these pages"),
     ],

@@ -70,7 +70,7 @@ class FeaturesResource(Resource):
 
     @route("GET", "/features", name="list_features", response_model=Sequence[FeatureView])
     async def json(self, viewer: SignedIn) -> Response:
-        """Features with a mode or a layout."""
+        """Lists features that have a mode or a layout."""
         return json_response(await self.list(viewer, json_bytes))
 
     async def list(self, viewer: Viewer, finish: Callable[[Sequence[FeatureView]], T]) -> T:
@@ -95,7 +95,7 @@ class FeaturesResource(Resource):
     async def set_mode(
         self, viewer: SignedIn, team: str, feature: FeatureName, request: ModeRequest
     ) -> None:
-        """Sets what planning may do."""
+        """Sets the planning mode of a feature."""
         place, store = await self._place(viewer, team, feature, request.family), self._store
         await store.ask(lambda: store.layouts.switch(place, request.mode, viewer.name, self._now()))
 
@@ -103,7 +103,7 @@ class FeaturesResource(Resource):
     async def decide(
         self, viewer: SignedIn, team: str, feature: FeatureName, request: LayoutDecision
     ) -> None:
-        """Approves a version of a layout; version null rolls back."""
+        """Approves a version of a layout; `null` rolls the approved version back."""
         place, layouts = (
             await self._place(viewer, team, feature, request.family),
             self._store.layouts,
@@ -122,7 +122,7 @@ class FeaturesResource(Resource):
 
     @route("POST", f"{_PATH}/resume", name="resume", status_code=204)
     async def resume_all(self, viewer: SignedIn, team: str, feature: FeatureName) -> None:
-        """Ends a suspension, or a step back of compaction."""
+        """Resumes suspended planning and reduced compaction of a feature."""
         await self.resume(viewer, LayoutScope(team, feature))
 
     async def resume(
@@ -146,7 +146,7 @@ class FeaturesResource(Resource):
             was_stopped |= await store.ask(lambda: store.compactions.resume(whole, by, now))
         if not was_stopped:
             raise CallerError(
-                f"Nothing of it was stopped: {' and '.join(parts)} went on all the time.",
+                f"Nothing to resume: the gateway has not stopped {' or '.join(parts)} here.",
                 code="not_suspended",
                 status=404,
             )
@@ -155,7 +155,7 @@ class FeaturesResource(Resource):
     async def set_compaction(
         self, viewer: SignedIn, team: str, feature: FeatureName, request: CompactionModeRequest
     ) -> None:
-        """Sets the mode of compaction, and how far it goes."""
+        """Sets a feature's compaction mode, the last turns to keep and the target in tokens."""
         await self._place(viewer, team, feature)
         store, fields = self._store, request.model_fields_set
         before = (await store.ask(store.compactions.all_settings)).of(team, feature)

@@ -153,7 +153,7 @@ class _Judge:
         setting = self.compactions.of(team, feature)
         if setting.stepped is None:
             return counted
-        why = f"compaction was stepped back: {setting.why}"
+        why = f"compaction was reduced: {setting.why}"
         self._leave_out((team, feature, "compaction", why), sums.compaction_nanos)
         return msgspec.structs.replace(counted, compaction_nanos=min(sums.compaction_nanos, 0))
 

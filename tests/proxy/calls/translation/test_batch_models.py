@@ -68,7 +68,10 @@ def test_an_alias_goes_under_the_upstreams_name_and_all_else_stays() -> None:
         .replace(b'"claude-x"', b'"claude-x-2026"')
     )
     assert named.notes == (
-        "sent claude-opus as claude-x-2026, claude-x as claude-x-2026, house as claude-x-2026",
+        (
+            "renamed models: claude-opus to claude-x-2026, claude-x to claude-x-2026,"
+            " house to claude-x-2026"
+        ),
     )
 
 
@@ -91,13 +94,16 @@ def test_spaces_and_unknown_fields_of_a_request_survive_the_new_name() -> None:
 
 
 def test_an_alias_of_another_providers_model_refuses_the_batch_and_names_the_request() -> None:
-    with refusing(400, match="a batch goes whole to anthropic") as caught:
+    with refusing(400, match="All requests of a batch are sent to anthropic") as caught:
         name_batch(batch("claude-y", "fast", "house", "fast", "fast"))
 
     assert caught.value.param == "requests[1].params.model"
     assert caught.value.code == "unsupported_endpoint"
-    assert "`requests[1].params.model`: fast means gpt-x for your team" in caught.value.message
-    assert "The same holds for 2 more requests." in caught.value.message
+    assert (
+        "`requests[1].params.model`: fast is your team's alias for gpt-x, which anthropic"
+        in caught.value.message
+    )
+    assert "Also affected: 2 more requests." in caught.value.message
     assert "send such requests to /v1/messages" in caught.value.message
 
 

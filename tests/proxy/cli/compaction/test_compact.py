@@ -134,7 +134,7 @@ def test_a_message_of_an_unknown_shape_is_shown_all_the_same():
 
 
 @pytest.mark.parametrize(
-    ("raw", "why"), [(b"junk", "holds no JSON: "), (b"[1]", "holds no JSON object; it has to be")]
+    ("raw", "why"), [(b"junk", "is not valid JSON: "), (b"[1]", "is not a JSON object; expected")]
 )
 def test_a_file_that_holds_no_conversation_fails_with_a_sentence(runner, tmp_path, raw, why):
     path = tmp_path / "talk.json"
@@ -159,7 +159,7 @@ def test_the_gateways_own_command_line_has_it_and_reads_what_is_piped():
     assert document["compacted"] is True
     piped = shell("-", stdin=b"{")
     assert piped.exit_code == 1
-    assert "stdin holds no JSON" in piped.stderr
+    assert "stdin is not valid JSON" in piped.stderr
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_message_that_is_no_object_fails(runner, tmp_path):
     path.write_bytes(b'{"messages":[{"role":"user","content":"Hi"},3]}')
 
     failed = runner.error_of(build, "compact", str(path), *WORDS)
-    assert failed == f"{path} has as messages[1] something else than an object."
+    assert failed == f"{path} is invalid: messages[1] is not an object."
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").is_file(), reason="this system has no /proc")

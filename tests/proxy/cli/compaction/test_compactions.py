@@ -131,10 +131,10 @@ def test_a_step_back_is_shown_and_ended(runner: CommandRunner, team: str) -> Non
     store.close(5)
     shown = runner.said(compactions, "list")
 
-    assert "stepped back from trim 2026-09-21 14:23 UTC: 9 of 100 lost" in shown
+    assert "reduced from trim at 2026-09-21 14:23 UTC: 9 of 100 lost" in shown
     assert runner.said(compactions, "resume", "acme", "support") == (
         "Again feature support is compacted in mode trim.\n"
     )
     assert runner.error_of(compactions, "resume", "acme", "support") == (
-        "Feature support was not stepped back."
+        "Compaction of feature support was not reduced."
     )

@@ -186,16 +186,16 @@ def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        (b"", "holds no JSON"),
-        (b"{", "holds no JSON"),
-        (b'{"messages":[' * 5_000, "holds no JSON"),
-        (b"\xff\xfe", "holds no JSON"),
-        (b"[]", "no JSON object"),
-        (b'{"messages":[{},3]}', r"messages\[1\] something else than an object"),
+        (b"", "is not valid JSON"),
+        (b"{", "is not valid JSON"),
+        (b'{"messages":[' * 5_000, "is not valid JSON"),
+        (b"\xff\xfe", "is not valid JSON"),
+        (b"[]", "is not a JSON object"),
+        (b'{"messages":[{},3]}', r"messages\[1\] is not an object"),
         (b"{}", 'has no "messages"'),
-        (b'{"messages":[]}', "has no message"),
-        (b'{"messages":{}}', '"messages" something else than a list'),
-        (b'{"messages":[{}],"tools":{}}', '"tools" something else than a list'),
+        (b'{"messages":[]}', 'has an empty "messages" list'),
+        (b'{"messages":{}}', '"messages" is not a list'),
+        (b'{"messages":[{}],"tools":{}}', '"tools" is not a list'),
     ],
 )
 def test_a_file_that_is_no_conversation_is_explained(raw, why):

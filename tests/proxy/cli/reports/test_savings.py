@@ -279,10 +279,10 @@ def test_compaction_savings_are_net_of_resets_and_count_gentler_modes(
     code, support, summed = output.splitlines()[-3:]
 
     assert "No planned calls in the last 30 days." in output
-    assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.0050", "stepped"]
-    assert code.endswith("stepped back to trim 2026-09-21 14:13 UTC: 9 of 100 lost")
-    assert support.split() == ["team_0", "support", "4", "4", "36,000", "$0.0800", "holds"]
-    assert summed == ("Compaction saved $0.075 net of resets. 1 of 2 features (50%) stepped back.")
+    assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.0050", "reduced"]
+    assert code.endswith("reduced to trim at 2026-09-21 14:13 UTC: 9 of 100 lost")
+    assert support.split() == ["team_0", "support", "4", "4", "36,000", "$0.0800", "active"]
+    assert summed == ("Compaction saved $0.075 net of resets. 1 of 2 features (50%) reduced.")
 
 
 def test_compaction_savings_as_json(runner: CommandRunner) -> None:
@@ -314,7 +314,7 @@ def test_the_total_of_compaction_is_left_out_where_nothing_was_compacted(
     stepped = runner.said(SAVINGS)
 
     assert "ompaction" not in idle
-    assert "stepped back to off" in stepped
+    assert "reduced to off" in stepped
     assert "Compaction saved" not in stepped
 
 

@@ -70,7 +70,7 @@ def test_a_second_simulated_gateway_leaves_the_catalog_of_the_first(settings: Se
     with simulated_upstream(settings, shipped, lambda: 0.0) as redirected:
         before = read_catalog(redirected).upstreams["openai"].base_url
         with (
-            pytest.raises(OSError, match=r"another one runs with .*THRIFTGATE_FOLDER"),
+            pytest.raises(OSError, match=r"another simulated gateway uses .*THRIFTGATE_FOLDER"),
             simulated_upstream(settings, shipped, lambda: 0.0),
         ):
             raise AssertionError

@@ -17,7 +17,7 @@ def test_a_step_back_alert_says_what_was_found_and_how_to_fix_it():
     alert = stepped_back_alert(PLACE, CompactionMode.FACTS, CompactionMode.TRIM, "9 of 100", NOW)
 
     assert alert.title == (
-        "Compaction of feature the chat of team team_1 was stepped back from facts to trim"
+        "Compaction of feature the chat of team team_1 was reduced from facts to trim"
     )
     assert ("found", "9 of 100") in alert.facts
     assert "`thriftgate compaction resume team_1 'the chat'`" in alert.fix

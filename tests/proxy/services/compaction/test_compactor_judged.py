@@ -48,7 +48,7 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
     assert (setting.stepped, setting.mode, setting.stepped_at) == (CompactionMode.TRIM, None, NOW)
     assert "values that tool calls needed were compacted away" in setting.why
     (alert,) = alerts
-    assert alert.title.endswith("was stepped back from facts to trim")
+    assert alert.title.endswith("was reduced from facts to trim")
     assert result.mode == "trim"
 
 

@@ -77,7 +77,7 @@ def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_
     watched.after(5)
 
     assert [alert.is_open for alert in watched.told] == [True, False]
-    assert watched.told[0].title == "The route one/m fails, and is tried last"
+    assert watched.told[0].title == "Route one/m is failing and is tried last"
     assert (watched.told[0].kind, watched.told[0].subject) == ("route", "route one/m")
     assert watched.told[1].ended == 140.0
 
@@ -93,23 +93,23 @@ def failed_route_alert(*other_routes, fallbacks=()):
 def test_of_a_route_with_others_the_alert_names_where_calls_go():
     alert = failed_route_alert(route("two"), route("three"))
 
-    assert alert.title == "The route one/m fails, and is tried last"
-    assert alert.action == "Calls go first to two/m, three/m; one at a time tries it again."
+    assert alert.title == "Route one/m is failing and is tried last"
+    assert alert.action == "Calls go to two/m, three/m first; one call at a time probes this route."
 
 
 def test_of_an_only_route_the_alert_says_that_calls_still_go_there():
     alert = failed_route_alert()
 
-    assert alert.title == "The route one/m fails, and its model has no other"
-    assert alert.action.startswith("All calls are still sent there, and each fails")
+    assert alert.title == "Route one/m is failing and its model has no other route"
+    assert alert.action.startswith("All calls are still sent there and fail")
     assert "`fallbacks`" in alert.fix
 
 
 def test_of_an_only_route_with_fallbacks_the_alert_says_who_answers():
     alert = failed_route_alert(fallbacks=("spare", "small"))
 
-    assert alert.title == "The route one/m fails, and its model has no other"
-    assert alert.action == ("Each call is still sent there first. What fails goes to spare, small.")
+    assert alert.title == "Route one/m is failing and its model has no other route"
+    assert alert.action == "Calls are still sent there first; those that fail go to spare, small."
 
 
 def test_later_route_alerts_go_by_a_changed_catalog():

@@ -137,7 +137,7 @@ def test_compaction_that_was_stepped_back_counts_nothing(engine: Engine) -> None
 
     assert view.saved_nanos == 0
     assert [(saving.part, saving.nanos, saving.why) for saving in view.uncounted] == [
-        ("compaction", 70, "compaction was stepped back: it lost values")
+        ("compaction", 70, "compaction was reduced: it lost values")
     ]
 
 
