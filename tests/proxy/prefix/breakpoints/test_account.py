@@ -1,5 +1,7 @@
 """The places that are marked."""
 
+import pytest
+
 from proxy.prefix.breakpoints.account import MarkAccount, PlaceValues, PromptPlace
 
 MAX_PLACES = 4
@@ -95,3 +97,60 @@ def test_conversations_that_may_still_be_read_are_bounded():
 
     assert len(account._unread) == 32
     assert account.places[PromptPlace.FIRST_CALL] < 0.0
+
+
+@pytest.mark.parametrize(("balance", "places"), [(-5.9, MAX_PLACES), (-6.1, 3)])
+def test_a_place_may_lose_one_surcharge_and_a_fifth(balance: float, places: int):
+    account = MarkAccount()
+    account.places[PromptPlace.FIRST_CALL] = balance
+
+    assert account.marked_places(FEES, is_first_call=True) == places
+
+
+@pytest.mark.parametrize(("calls", "places"), [(25, 3), (26, MAX_PLACES)])
+def test_a_place_that_lost_twenty_surcharges_is_marked_again_after_26_calls(
+    calls: int, places: int
+):
+    """A balance counts 92 % at the next call: 100 x 0.92^26 is less than 1.2 surcharges of ten."""
+    account = MarkAccount()
+    account.places[PromptPlace.FIRST_CALL] = -100.0
+    for _ in range(calls):
+        account.record_values(PlaceValues(NOTHING, NOTHING), b"one", 1, 0.0, LIFE_S)
+
+    assert account.marked_places((0.0, 0.0, 0.0, 10.0), is_first_call=True) == places
+
+
+@pytest.mark.parametrize(("calls", "is_above"), [(346, True), (347, False)])
+def test_sizes_of_earlier_calls_count_half_after_347_calls(calls: int, is_above: bool):  # noqa: FBT001
+    account = MarkAccount()
+    for _ in range(10_000):
+        account.record_size(100, 200)
+    for _ in range(calls):
+        account.record_size(100, 100)
+
+    assert (account.size_ratio > 1.5) is is_above
+
+
+@pytest.mark.parametrize(("earned", "is_bought"), [(119.0, False), (121.0, True)])
+def test_an_hour_is_bought_once_it_would_have_earned_a_fifth_more_than_its_fee(
+    earned: float,
+    is_bought: bool,  # noqa: FBT001 - a parameter
+):
+    account = MarkAccount()
+    account.record_long_life(earned, fee=100.0)
+
+    assert account.is_long_lived is is_bought
+
+
+@pytest.mark.parametrize(
+    ("failures", "pause_s"), [(7, 0.0), (8, 600.0), (9, 1_200.0), (15, 76_800.0), (16, 86_400.0)]
+)
+def test_reads_are_tried_ten_minutes_after_eight_failed_and_a_day_later_at_most(
+    failures: int, pause_s: float
+):
+    account, now = MarkAccount(), 0.0
+    for _ in range(failures):
+        now = account.retry_at
+        account.record_read(now, came=False)
+
+    assert account.retry_at - now == pause_s

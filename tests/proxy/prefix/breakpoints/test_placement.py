@@ -164,11 +164,12 @@ def test_marks_stand_where_they_pay_and_fit(drawn, fields, marks, notes):
     assert all(map(str.startswith, placement.notes, notes))
 
 
-def test_a_text_without_words_is_not_marked():
-    blocks = [*blocks_of("s"), *blocks_of("s", size=2), *blocks_of("u")]
+@pytest.mark.parametrize(("size", "block"), [(2, 0), (3, 1)])
+def test_a_text_without_words_is_not_marked_and_one_of_a_letter_is(size: int, block: int):
+    blocks = [*blocks_of("s"), *blocks_of("s", size=size), *blocks_of("u")]
     placement = place_marks(STABLE, blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
 
-    assert places(placement) == [(0, "5m")]
+    assert places(placement) == [(block, "5m")]
 
 
 TTL = st.sampled_from(["", "5m", "1h"])

@@ -98,7 +98,9 @@ def test_six_calls_that_all_begin_in_another_way_begin_anew_each_time():
     assert begins_anew_each_time(starts(*range(6)), now)
 
 
-@pytest.mark.parametrize("firsts", [(1,), (1, 2, 3), (1, 1, 1, 2, 2, 2), (1, 2, 3, 4, 5, 1, 2, 3)])
+@pytest.mark.parametrize(
+    "firsts", [(1,), (1, 2, 3, 4, 5), (1, 1, 1, 2, 2, 2), (1, 2, 3, 4, 5, 1, 2, 3)]
+)
 def test_few_calls_or_some_that_begin_alike_do_not_begin_anew_each_time(firsts):
     (now,) = starts(9)
 

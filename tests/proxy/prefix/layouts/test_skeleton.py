@@ -2,6 +2,7 @@
 
 from hashlib import blake2b
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +77,13 @@ def test_a_gap_of_many_lines_is_one_column():
     assert summary(gaps)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
 
 
+def test_each_of_sixteen_lines_is_a_column():
+    lines = [[f"{n} {line}" for line in range(MAX_COLUMNS)] for n in range(5)]
+    gaps = find_gaps(samples(*([template(*line)] for line in lines)))
+
+    assert [column.index for column in gaps[1].columns] == list(range(16))
+
+
 def test_a_line_that_stands_twice_is_no_anchor():
     gaps = find_gaps(samples(*([template("Never lie.", f"Time {n}")] for n in range(5))))
 
@@ -147,8 +155,45 @@ def test_conversations_are_grouped_by_template():
     assert [len(group) for group in groups] == [MIN_CONVERSATIONS, MIN_CONVERSATIONS + 1]
 
 
+@pytest.mark.parametrize(("alike", "sizes"), [(4, [8]), (5, [5, 8])])
+def test_a_template_of_five_conversations_among_many_is_a_group(alike: int, sizes: list[int]):
+    first = [[template(f"Time {n}")] for n in range(alike)]
+    second = [[f"Other agent\nTime {n}\nOther rules"] for n in range(8)]
+    groups = group_by_template(samples(*first, *second))
+
+    assert [len(group) for group in groups] == sizes
+
+
 def test_where_nothing_recurs_there_is_no_group():
     assert group_by_template(samples(*([f"One {n}"] for n in range(20)))) == []
+
+
+@pytest.mark.parametrize(("passed", "kept"), [(8, 22), (9, 30)])
+def test_a_line_that_passes_eight_others_shuffles_them_and_one_that_passes_nine_does_not(
+    passed: int, kept: int
+):
+    rules = [f"Rule {number}" for number in range(30)]
+    orders = [[*rules[:place], "Wander", *rules[place:]] for place in (0, passed)]
+    gaps = find_gaps(samples(*(["\n".join(lines)] for lines in orders * 5)))
+
+    assert len(gaps) == kept + 1
+
+
+@pytest.mark.parametrize(("own", "groups"), [(1, 1), (2, 2)])
+def test_templates_that_share_half_of_their_lines_are_one(own: int, groups: int):
+    """Two lines are shared; the first has one or two of its own, the second one."""
+    first = "\n".join([*RULES[:2], *["Rule one", "Rule two"][:own]])
+    second = "\n".join([*RULES[:2], RULES[3]])
+    every = samples(*([first], [second]) * 5)
+
+    assert len(group_by_template(every)) == groups
+
+
+@pytest.mark.parametrize(("last", "gaps"), [("Be kind to all", 4), ("Be kind to all today", 2)])
+def test_repetitions_are_places_where_they_are_more_than_half_of_the_bytes(last: str, gaps: int):
+    texts = ["\n".join([f"Time {n}", RULES[2], RULES[2], last]) for n in "abcde"]
+
+    assert len(find_gaps(samples(*([text] for text in texts)))) == gaps
 
 
 @given(st.lists(st.lists(st.sampled_from([*RULES, "-", "Odd line"]), max_size=6), min_size=1))
