@@ -16,7 +16,7 @@ from compaction.facts.rendering import LINE_END_SIGN
 from compaction.facts.statements import mark_facts, user_facts
 from compaction.language.reply_units import LINE_STOPS, ReplyUnit, reply_units
 from compaction.language.sentences import sentences
-from compaction.language.speech_acts import is_acceptance, is_choice
+from compaction.language.speech_acts import is_acceptance, is_choice, is_refusal
 from compaction.reading.message import ParsedMessage, Voice
 
 #: Maximum bytes of a user's answer that says little without the question.
@@ -236,7 +236,9 @@ class Speech:
             first = tuple(beside) if not place else ()
             sentence = msgspec.structs.replace(fact, text=piece)
             is_empty = piece.endswith(_ASKING) and not _holds_value(piece)
-            answers = _ACCEPTED_FACTOR if first and not self._part.exchanges else 1.0
+            is_agreed = any(map(_asks, first)) or not is_refusal(fact.text)
+            is_answer = first and is_agreed and not self._part.exchanges
+            answers = _ACCEPTED_FACTOR if is_answer else 1.0
             yield Candidate(
                 ((*first, *held, sentence), *([rules] if rules else [])),
                 is_mark=bool(rules),
@@ -253,15 +255,17 @@ class Speech:
         return beside
 
     def _answered_by(self, message: ParsedMessage, index: int) -> Sequence[Fact]:
-        """The sentences of the reply before a user's message that it says little without."""
+        """The sentences of the reply before a user's message that stand or go with it.
+
+        It says little without them, or refuses what they propose.
+        """
         facts = self._replies.get(index - 1, ())
         strength = reference_strength(message.text)
-        if not facts or not strength:
-            return ()
-        if strength is ReferenceStrength.CHOOSES:
-            return facts
         last = max((place for place, fact in enumerate(facts) if _asks(fact)), default=-1)
-        return facts[max(0, last - 1) : last + 1]
+        is_refused = last < 0 and bool(facts) and is_refusal(message.text)
+        if strength is ReferenceStrength.CHOOSES or is_refused:
+            return facts
+        return facts[max(0, last - 1) : last + 1] if strength else ()
 
     def _short_answer_to(self, message: ParsedMessage, index: int) -> Sequence[Fact]:
         """The reply right behind a user's question where it says little without that."""

@@ -319,3 +319,31 @@ def test_a_segment_joins_no_question_to_the_answer_of_another_and_explains_the_m
         "user: Which hotel near Waterloo Bridge has 40 rooms and a pool?",
         "assistant: … Bus 76 leaves from stand C4 every 12 minutes.",
     ]
+
+
+def test_a_refused_proposal_stands_or_goes_with_its_refusal():
+    refused = variants(
+        assistant("Then I would go to the Fernhouse. It is full of palms."),
+        user("No, my father is bored by plants."),
+        assistant("Understood. Then the Sugar Loft at 14:30."),
+        user("Perfect, he will love that."),
+        is_bounded=True,
+    )
+
+    assert refused[0][:3] == [
+        "Then I would go to the Fernhouse.",
+        "It is full of palms.",
+        "No, my father is bored by plants.",
+    ]
+    assert ["Then the Sugar Loft at 14:30."] in refused
+    assert sum("Then I would go to the Fernhouse." in one for one in refused) == 1
+
+
+def test_a_no_to_the_question_at_a_replys_end_refuses_nothing_told_before_it():
+    told = variants(
+        assistant("The reference is 2EGCVFWC. It is payable at the station. Anything else?"),
+        user("No, I am happy with it all, thank you very much."),
+        is_bounded=True,
+    )
+
+    assert ["The reference is 2EGCVFWC."] in told
