@@ -1,7 +1,9 @@
+import msgspec
 import pytest
 
 from proxy.prefix.planned import Passthrough, layout_place
 from proxy.records.feature_mode import LayoutScope
+from slo.price import TokenRates
 from tests.proxy.prefix.planning_requests import (
     TARGETS,
     PlanningProcess,
@@ -50,3 +52,14 @@ def test_a_draft_without_its_words_is_of_the_same_conversation():
 
     assert (wordless.conversation, wordless.fingerprint) == (draft.conversation, draft.fingerprint)
     assert (wordless.request.body, wordless.prompt.messages) == (b"", ())
+
+
+@pytest.mark.parametrize(("dollars", "is_dearer"), [(29, True), (31, False)])
+def test_a_model_without_a_price_counts_as_thirty_dollars_a_million_tokens(
+    dollars: int,
+    is_dearer: bool,  # noqa: FBT001 - a parameter
+):
+    unpriced = msgspec.structs.replace(TARGETS["implicit"], rates=None)
+    priced = msgspec.structs.replace(unpriced, rates=TokenRates(input=dollars * 10**9))
+
+    assert (unpriced.token_price > priced.token_price) is is_dearer

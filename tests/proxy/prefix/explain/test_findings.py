@@ -99,6 +99,11 @@ CASES: dict[str, tuple[SentCall, SentCall, Finding]] = {
         users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}),
         (MissReason.BELOW_MINIMUM, "about 1,100 tokens; nothing below 1,024 is cached", POSSIBLE),
     ),
+    "a prompt estimated a third above the minimum": (
+        users(ANTHROPIC, ("a", 1_360), marks={0: "5m"}),
+        users(ANTHROPIC, ("a", 1_360), marks={0: "5m"}),
+        (MissReason.PROVIDER_SIDE, "1,360 tokens should have been there", LIKELY),
+    ),
     "moved tools": (
         call(VLLM, *ALONE, tools=("a", "b", "c")),
         call(VLLM, *ON, tools=("b", "a", "c")),

@@ -103,6 +103,17 @@ def test_a_text_alone_is_parted_too():
     assert semi == (0, 1)
 
 
+@pytest.mark.parametrize(("chars", "is_parted"), [(1_023, False), (1_024, True)])
+def test_instructions_are_parted_behind_1024_characters_of_stable_text(
+    chars: int,
+    is_parted: bool,  # noqa: FBT001 - a parameter
+):
+    stable = NAME.ljust(chars - 1, "-") + "\n"
+    prompt = native(stable + "Work in /home/ada/project.\n")
+
+    assert (part_instructions(prompt) is not prompt) is is_parted
+
+
 def test_a_known_agent_is_told_by_how_its_instructions_begin():
     assert known_shape(native(session("ada")))
     assert known_shape(native("You are Codex, based on GPT-6."))

@@ -74,6 +74,36 @@ def test_conversations_of_one_call_ended_once_a_minute_or_more_has_passed():
     assert calls_of(spread).first == 1.0
 
 
+@pytest.mark.parametrize(("silent_s", "is_early"), [(179.0, True), (181.0, False)])
+def test_conversations_of_one_call_ended_after_three_minutes_of_silence(
+    silent_s: float,
+    is_early: bool,  # noqa: FBT001 - a parameter
+):
+    silent = [conversation(number, 1, ended_ago=silent_s) for number in range(5)]
+
+    assert calls_of([*silent, conversation(10, 1)]).is_early is is_early
+
+
+def test_conversations_that_run_are_taken_to_have_four_further_calls_while_none_ended():
+    calls = calls_of([conversation(number, 2) for number in range(3)])
+
+    assert calls.first == pytest.approx(1 / (1 + 4))
+
+
+@pytest.mark.parametrize(("error", "is_early"), [(0.149, False), (0.151, True)])
+def test_lengths_are_believed_that_may_be_off_by_fifteen_percent(error: float, is_early: bool):  # noqa: FBT001
+    calls = TemplateCalls(tools=0, front=0, first=1.0, later=(), changes=(), length_error=error)
+
+    assert calls.is_early is is_early
+
+
+def test_sixteen_calls_to_come_are_eight_steps():
+    ended = [conversation(number, 17, ended_ago=600) for number in range(5)]
+    seen = sum(len(sample.lengths) for sample in ended)
+
+    assert len(calls_of([*ended, conversation(10, 1)]).later) - seen == 8
+
+
 def test_calls_to_come_are_few_steps_however_long_conversations_are():
     ended = [conversation(number, 2_000, ended_ago=600) for number in range(5)]
     calls = calls_of([*ended, conversation(10, 2)])
