@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,3 +153,35 @@ def test_words_between_are_texts_and_tool_calls():
     view = heard([user("a"), *tool_call_and_result("find", {"id": 7}, "b")])
 
     assert view.words_between(0, 3).split() == ["a", "find", '{"id":7}', "b"]
+
+
+def view_of_work(steps: int, request_tokens: int = 0) -> ConversationView:
+    """An agent's work whose steps weigh 800 tokens each."""
+    system_message, request, *others = read(work(steps, 1))
+    weighed = [
+        msgspec.structs.replace(system_message, tokens=0),
+        msgspec.structs.replace(request, tokens=request_tokens),
+        *(msgspec.structs.replace(message, tokens=400) for message in others),
+    ]
+    return view_conversation(weighed)
+
+
+def test_a_turn_of_over_16000_tokens_is_cut_where_a_quarter_of_the_prompt_follows():
+    assert turn_cut(view_of_work(20), 42, 1, 3) == 1
+    assert turn_cut(view_of_work(20, request_tokens=1), 42, 1, 3) == 32
+
+
+def test_an_agent_works_by_itself_where_a_turn_has_more_than_six_units():
+    six, seven = (
+        next(view for n in range(9) if len((view := view_of_work(n)).units_between(1, 99)) == units)
+        for units in (6, 7)
+    )
+
+    assert step_cut(six, len(six.messages), 1, 3) == 1
+    assert step_cut(seven, len(seven.messages), 1, 3) == len(seven.messages) - 6
+
+
+def test_a_short_call_has_200_characters_of_arguments():
+    for chars in (192, 193):
+        view = heard([user("a"), *tool_call_and_result("read", {"p": "x" * chars}, "y")])
+        assert view.short_call(2) == f'read({{"p":"{"x" * chars}"}}'[:205] + ")"

@@ -363,3 +363,15 @@ def test_a_cut_on_a_cache_of_coarse_steps_writes_from_the_last_step_on():
     cut = ShownCut(ahead=5_000, before=8_200, after=5_200)  # 904 of 5,000; 8 are unread before
 
     assert cut.cost(replace(CLAUDE, block=2_048)) == pytest.approx(1.15 * (200 + 904 - 8))
+
+
+def test_costs_without_more_inputs_count_nothing_fresh_and_an_empty_bank():
+    assert rewrite_cost(CLAUDE, FIELD) == pytest.approx(1.15 * 2_000, rel=1e-9)
+    assert repayment_calls(CLAUDE, FIELD) == pytest.approx(2_300 / 900, rel=1e-9)
+
+
+def test_a_cut_that_two_calls_pay_back_pays_and_a_dearer_one_does_not():
+    prices = RelativePrices(read=0.1, write=1.1)
+
+    assert ShownCut(ahead=800, before=2_000, after=1_000).pays(prices, 1_000, 2)
+    assert not ShownCut(ahead=799, before=2_000, after=1_000).pays(prices, 1_000, 2)

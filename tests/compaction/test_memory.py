@@ -60,3 +60,27 @@ def test_memory_of_many_long_conversations_takes_less_than_60_mb():
         tracemalloc.stop()
 
     assert used < 60e6
+
+
+def test_4096_conversations_are_remembered():
+    memory = CompactionMemory()
+    for number in range(4_096):
+        memory.keep(b"%d" % number, state())
+    memory.find(b"0")
+    memory.keep(b"4096", state())
+
+    assert memory.find(b"0") is not None
+    assert memory.find(b"1") is None
+    assert memory.find(b"2") is not None
+
+
+def test_states_of_16_mib_are_remembered_each_with_the_room_of_its_entry():
+    fitting, larger = CompactionMemory(), CompactionMemory()
+    half = 8 * 1_048_576 - 512 - 160
+    fitting.keep(b"a", state(half))
+    fitting.keep(b"b", state(half))
+    larger.keep(b"a", state(half))
+    larger.keep(b"b", state(half + 1))
+
+    assert fitting.find(b"a") is not None
+    assert larger.find(b"a") is None

@@ -39,3 +39,8 @@ def test_shown_results_are_cut_from_the_first_step_on():
     assert RelativePrices(least=1_024, block=2_048).min_cut_tokens == 2_048
     assert RelativePrices(least=4_096).min_cut_tokens == 4_505
     assert RelativePrices(block=0).min_cut_tokens == 1
+
+
+def test_a_cache_is_coarse_from_steps_of_1024_tokens_on():
+    assert RelativePrices(block=1_024).coarse_step_tokens == 1_024
+    assert RelativePrices(block=1_023).coarse_step_tokens == 0

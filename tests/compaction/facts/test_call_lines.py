@@ -169,3 +169,28 @@ def test_long_calls_take_no_time():
         say(shell("x" * 30_000 + str(number) + " y" * 9_000))
 
     assert time.process_time() - before < 1
+
+
+def test_a_tools_name_has_at_most_128_characters_on_a_line():
+    assert call_line(call("", "n" * 128), 9) == f"{'n' * 128}()"
+    assert call_line(call("", "n" * 129), 9) == f"{'n' * 128}()"
+
+
+def test_an_id_of_64_characters_stands_in_a_short_call_and_a_longer_one_does_not():
+    assert short_call_line(call(json.dumps({"id": "a" * 64}))) == f"f(id={'a' * 64}, …)"
+    assert short_call_line(call(json.dumps({"id": "a" * 65}))) == "f(…)"
+
+
+def test_a_key_of_200_characters_is_readable_and_a_longer_one_is_a_digest():
+    assert call_key(call(json.dumps("x" * 196))) == f'f "{"x" * 196}"'
+    assert len(call_key(call(json.dumps("x" * 197)))) == len("f ") + 32
+
+
+def test_a_call_of_which_60_of_100_characters_are_equal_is_said_by_its_difference():
+    def second_line(shared: int) -> str:
+        formatter = CallFormatter(50)
+        formatter(call("a" * shared + "b" * (100 - shared)))
+        return formatter(call("a" * shared + "c" * (100 - shared)))
+
+    assert "as above" in second_line(60)
+    assert "as above" not in second_line(59)

@@ -129,3 +129,28 @@ def test_a_look_that_failed_says_so_where_its_result_is_left_out():
     text = segment_within(region(*PAYS), 90, estimate_tokens).text
 
     assert "get_balance(of=DE89) → error: account locked" in text
+
+
+def test_of_an_error_160_characters_are_told():
+    assert outcome(f'{{"error": "{"x" * 160}"}}') == f"error: {'x' * 160}"
+    assert outcome(f'{{"error": "{"x" * 161}"}}') == f"error: {'x' * 160} …"
+
+
+def test_an_outcome_is_told_within_300_characters_of_a_plain_result():
+    assert outcome("y " * 146 + " refused" + " y" * 500).startswith("error: ")
+    assert outcome("y " * 146 + "  refused" + " y" * 500) == "unknown"
+
+
+@pytest.mark.parametrize(("status", "is_failure"), [(399, 0), (400, 1), (599, 1), (600, 0)])
+def test_a_status_from_400_to_599_is_a_failure(status, is_failure):
+    assert outcome(f'{{"statusCode": {status}}}').startswith("error") == bool(is_failure)
+
+
+def test_an_object_of_three_members_reports_its_state_and_a_larger_one_is_a_record():
+    assert outcome('{"status": "pending", "a": 1, "b": 2}') == "unknown"
+    assert outcome('{"status": "pending", "a": 1, "b": 2, "c": 3}') == "ok"
+
+
+def test_a_record_is_searched_six_levels_deep():
+    assert outcome('{"a":' * 6 + "1" + "}" * 6) == "ok"
+    assert outcome('{"a":' * 7 + "1" + "}" * 7) == "unknown"

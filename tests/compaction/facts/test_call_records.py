@@ -286,3 +286,36 @@ def test_the_call_of_an_error_is_cut_to_80_characters():
 
     value = line.partition("): ")[0].removeprefix("bash(command=")
     assert value == f'"{"x" * 60} [……] {"x" * 20}"'
+
+
+def test_arguments_of_400_characters_stand_and_of_100_where_nothing_came_back():
+    assert fact(call_and_result("get", "a", x="y" * 400)).text == f"get(x={'y' * 400}) → a"
+    assert "y" * 400 not in fact(call_and_result("get", "a", x="y" * 401)).text
+    assert fact(call_and_result("get", "", x="y" * 100)).text == f"get(x={'y' * 100})"
+    assert "y" * 100 not in fact(call_and_result("get", "", x="y" * 101)).text
+
+
+def test_twelve_characters_before_an_errors_message_say_no_more_than_it():
+    assert fact(call_and_result("get", "Failure:    boom")).text == "get() → error: boom"
+    assert fact(call_and_result("get", "Failure:     boom")).text == "get() → Failure:     boom"
+
+
+def test_an_open_error_has_two_lines_and_a_fixed_one_has_one():
+    failed = call_and_result("run", "fatal: 1\nfatal: 2\nfatal: 3", "a")
+    again, fixed = call_and_result("run", "fatal: 9", "b"), call_and_result("run", "fine", "b")
+
+    assert texts(error_facts(read_contents(failed, again))) == ["run(): fatal: 2 ¶ fatal: 3"]
+    assert texts(error_facts(read_contents(failed, fixed))) == ["run(): fatal: 3 (went well later)"]
+
+
+def test_a_result_is_compared_with_the_last_eight_of_its_subject():
+    def is_first_current(later: int) -> bool:
+        calls = [
+            call_and_result("get", json.dumps({"id": 1, f"key{n}": 0}), f"c{n}", q=n)
+            for n in range(later)
+        ]
+        first = call_and_result("get", '{"id":1,"key0":0}', "first")
+        return current_results(read_contents(first, *calls).exchanges)[0]
+
+    assert not is_first_current(8)
+    assert is_first_current(9)

@@ -1,6 +1,8 @@
+import json
 import time
 
-from compaction.facts.files import file_facts, slice_facts
+from compaction.facts.files import call_without_texts, file_facts, slice_facts
+from compaction.reading.message import CalledTool
 from tests.compaction.facts.regions import (
     call_and_result,
     raw_call_and_result,
@@ -177,3 +179,11 @@ def test_lines_around_an_edit_are_a_shorter_form_of_known_lines():
 
 def lines_of(*calls):
     return [texts(forms) for forms in slice_facts(read_contents(*calls))]
+
+
+def test_an_argument_of_80_characters_stays_in_a_made_edit_and_a_longer_one_goes():
+    def arguments(text: str) -> str:
+        return call_without_texts(CalledTool("", "edit", json.dumps({"a": text}))).arguments
+
+    assert json.loads(arguments("x" * 80)) == {"a": "x" * 80}
+    assert arguments("x" * 81) == "{}"

@@ -53,3 +53,8 @@ def test_kept_messages_are_not_read_and_all_others_keep_their_words():
     assert [message.text for _, message in read.messages_of(Voice.USER)] == [key]
     assert [message.text for _, message in read.messages_of(Voice.ASSISTANT)] == [key, ""]
     assert read.exchanges[0].result == key
+
+
+def test_a_change_is_told_by_the_first_300_characters_of_a_result():
+    assert indicates_change("y" * 273 + " Your table has been booked")
+    assert not indicates_change("y" * 274 + " Your table has been booked")

@@ -45,3 +45,12 @@ def test_pieces_become_lines_of_who_said_them_and_results_stand_with_their_call(
 
     assert [fact.kind for fact in facts] == [FactKind.USER, FactKind.RECORD, FactKind.REPLY]
     assert texts(facts) == ["a ¶ b", "find(of=Bo) → W-1", "So."]
+
+
+def test_an_argument_beside_a_cropped_result_has_100_characters():
+    def line(chars: int) -> str:
+        part = read_contents(call_and_result("find", "W-1", of="x" * chars))
+        return next(simple_facts(part, [(1, "W-1")])).text
+
+    assert line(100) == f"find(of={'x' * 100}) → W-1"
+    assert "x" * 100 not in line(101)

@@ -42,6 +42,21 @@ def test_short_answers_lean_on_what_they_answer(answer, leans):
     assert reference_strength(answer) is leans
 
 
+@pytest.mark.parametrize(
+    ("answer", "strength"),
+    [
+        ("q" * 25, ReferenceStrength.AGREES),
+        ("q" * 26, ReferenceStrength.NOT),
+        ("qqqqqqqq wwwwwwwww b", ReferenceStrength.CHOOSES),
+        ("qqqqqqqq wwwwwwwwww b", ReferenceStrength.AGREES),
+        ("the first one".ljust(120), ReferenceStrength.CHOOSES),
+        ("the first one".ljust(121), ReferenceStrength.NOT),
+    ],
+)
+def test_an_answer_needs_its_question_by_its_length(answer, strength):
+    assert reference_strength(answer) is strength
+
+
 @pytest.mark.parametrize("piece", ["the ", "a ", "((", "the first", " "])
 def test_no_answer_takes_long(piece):
     before = time.process_time()

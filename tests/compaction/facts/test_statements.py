@@ -100,3 +100,29 @@ def test_a_warning_about_a_pasted_text_or_a_result_is_a_fact():
     )
     assert texts(warning_facts(read_contents(user("Hi"), reply))) == []
     assert texts(warning_facts(read_contents(user(MAIL), assistant("It is fine.")))) == []
+
+
+def test_a_message_of_8000_characters_is_whole_and_of_a_longer_one_ids_have_1600():
+    assert shorten_user_text("x" * 8_000, MAX_USER_CHARS) == "x" * 8_000
+    assert texts(user_facts(read_contents(user("x" * 8_000)))) == ["x" * 8_000]
+    assert "characters cut" in texts(user_facts(read_contents(user("x" * 8_001))))[0]
+
+    ids = " ".join(f"order_{number}" for number in range(100, 999))
+    (text,) = texts(user_facts(read_contents(user(f"{'y ' * 4_000}{ids}{' y' * 4_000}"))))
+    assert text.count("order_") == 160
+
+
+def test_a_users_name_has_at_most_64_characters():
+    for chars in (64, 65):
+        named = user("Hi") | {"name": "n" * chars}
+        assert texts(user_facts(read_contents(named))) == [f"{'n' * 64}: Hi"]
+
+
+def test_a_warning_is_found_in_20000_characters_and_has_300():
+    def warnings(text: str) -> list[str]:
+        return texts(warning_facts(read_contents(call_and_result("f", "x"), assistant(text))))
+
+    assert len(warnings("y" * 19_991 + " phishing")) == 1
+    assert warnings("y" * 19_992 + " phishing") == []
+    assert warnings("phishing " + "y" * 291) == ["phishing " + "y" * 291]
+    assert warnings("phishing " + "y" * 292) != ["phishing " + "y" * 292]

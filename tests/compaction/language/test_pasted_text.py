@@ -140,3 +140,20 @@ def test_a_warning_is_known_in_many_languages(sentence):
 @pytest.mark.parametrize("sentence", ["Your order is on its way.", "Alles klar.", "好的。"])
 def test_other_sentences_are_no_warning(sentence):
     assert not is_warning(sentence)
+
+
+def test_a_line_of_600_characters_may_be_typed_and_a_longer_one_is_not():
+    assert list(own_sentences("x" * 600))
+    assert not list(own_sentences("x" * 601))
+
+
+def test_a_message_of_4000_characters_is_read_whole_and_of_a_longer_one_1000_at_each_end():
+    lines = [f"Line {number}".ljust(99, "x") for number in range(39)]
+
+    assert len(list(own_sentences("\n".join([*lines, "x" * 100])))) == 40
+    assert len(list(own_sentences("\n".join([*lines, "x" * 101])))) == 20
+
+
+def test_quotations_within_120_characters_are_taken_one_by_one():
+    assert "w" * 111 in mask_pasted(f'"no" {"w" * 111} "yes"')
+    assert "w" not in mask_pasted(f'"no" {"w" * 112} "yes"')

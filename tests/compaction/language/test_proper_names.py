@@ -31,3 +31,16 @@ def test_words_with_a_capital_within_a_sentence_name_something(text, names):
 )
 def test_first_words_nouns_and_days_name_nothing(text):
     assert list(proper_names(text)) == []
+
+
+def test_a_name_has_at_most_five_words():
+    five = "Anna Berta Carla Dora Emma"
+
+    assert list(proper_names(f"I met {five}")) == list(proper_names(five)) == [five]
+    assert list(proper_names(f"I met {five} Frieda")) == []
+    assert list(proper_names(f"{five} Frieda Greta")) == []
+
+
+def test_one_capital_in_over_six_words_is_a_name():
+    assert list(proper_names("we all live in old Berlin now")) == ["Berlin"]
+    assert list(proper_names("we live in old Berlin now")) == []

@@ -62,3 +62,8 @@ def test_no_text_takes_long(piece):
     reply_units(piece * 5_000)
 
     assert time.process_time() - before < 1
+
+
+def test_an_item_of_600_characters_is_one_unit_and_a_longer_one_is_not():
+    assert len(units(f"- One. {'x' * 593}")) == 1
+    assert len(units(f"- One. {'x' * 594}")) == 2

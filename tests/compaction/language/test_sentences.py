@@ -69,3 +69,8 @@ def test_thai_without_particles_ends_where_a_sentence_is_long_enough():
 @given(st.text(st.sampled_from('a1 .!?。？।؟”"ก好\n'), max_size=200))
 def test_no_letter_of_a_text_is_lost_or_said_twice(text):
     assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+def test_a_thai_sentence_without_a_particle_has_40_characters():
+    assert len(list(sentences("ก" * 40 + " " + "ข" * 9))) == 2
+    assert len(list(sentences("ก" * 39 + " " + "ข" * 9))) == 1

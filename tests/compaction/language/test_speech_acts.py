@@ -295,3 +295,20 @@ def test_a_choice_of_one_of_several_is_told_from_other_answers(code):
 
     assert is_choice(choice)
     assert not is_choice(other)
+
+
+def test_a_wish_has_at_most_500_characters():
+    assert is_wish(f"Never call me {'x' * 486}")
+    assert not is_wish(f"Never call me {'x' * 487}")
+
+
+def test_an_outcome_is_told_within_300_characters_of_an_end():
+    booked, other_text = " Your table has been booked", " z" * 500
+
+    assert tells_success("y" * 273 + booked + other_text)
+    assert not tells_success("y" * 274 + booked + other_text)
+
+
+def test_four_latin_words_make_a_text_of_another_script_read_in_their_language():
+    assert len(languages_of("你好 please call me back")) > 1
+    assert len(languages_of("你好 please call me")) == 1

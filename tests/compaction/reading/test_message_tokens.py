@@ -80,3 +80,12 @@ def test_text_that_stands_too_deep_is_not_weighed():
         deep = [deep]
 
     assert message_tokens({"role": "user", "content": deep}, len) == 4
+
+
+def test_text_is_weighed_sixteen_levels_deep():
+    deep: object = "text"
+    for _ in range(16):
+        deep = [deep]
+
+    assert message_tokens({"role": "user", "content": deep}, len) == 4 + 4
+    assert message_tokens({"role": "user", "content": [deep]}, len) == 4

@@ -91,3 +91,23 @@ def test_a_result_is_known_in_any_conversation():
     readings = ParsedMessageCache()
 
     assert readings.messages(raws([result("a")]))[0].answers == "a"
+
+
+def test_a_message_of_half_a_caches_bytes_is_cached_at_twice_its_own_and_800():
+    (raw,) = raws([user("a few words")])
+    for max_bytes, cached in ((2 * (2 * len(raw) + 800), 1), (2 * (2 * len(raw) + 799), 0)):
+        readings = ParsedMessageCache(max_bytes=max_bytes)
+        readings.messages([raw])
+        assert len(readings) == cached
+
+
+def test_a_pair_of_an_eighth_of_a_caches_bytes_is_cached_at_twice_its_own_and_1200():
+    both = raws([BASH, TOLD])
+    pair_bytes = 2 * sum(map(len, both)) + 1_200
+
+    def is_pair_cached(max_bytes: int) -> bool:
+        readings = ParsedMessageCache(max_bytes=max_bytes)
+        return readings.messages(both)[1] is readings.messages(both)[1]
+
+    assert is_pair_cached(8 * pair_bytes)
+    assert not is_pair_cached(8 * pair_bytes - 1)

@@ -1,3 +1,6 @@
+from hashlib import blake2b
+
+from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,3 +40,10 @@ def test_prefix_digests_differ_by_their_root():
         [b"0" * DIGEST_BYTES], b""
     )
     assert prefix_digests([], b"tools") == ()
+
+
+def test_a_digest_has_16_bytes_of_blake2b_and_from_4096_bytes_on_of_blake3():
+    short, long = b"x" * 4_095, b"x" * 4_096
+
+    assert message_digest(short) == blake2b(short, digest_size=16).digest()
+    assert message_digest(long) == blake3(long).digest(16)

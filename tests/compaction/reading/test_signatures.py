@@ -58,3 +58,12 @@ def test_content_nested_too_deep_counts_as_signed():
         deep = [deep]
 
     assert is_signed({"role": "assistant", "content": deep})
+
+
+def test_content_is_searched_eight_levels_deep():
+    deep: object = "text"
+    for _ in range(8):
+        deep = [deep]
+
+    assert not is_signed({"role": "assistant", "content": deep})
+    assert is_signed({"role": "assistant", "content": [deep]})

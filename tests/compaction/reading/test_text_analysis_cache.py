@@ -113,3 +113,24 @@ def test_the_text_analysis_cache_is_bounded():
 
     assert len(few) <= 10
     assert 0 < len(light) < 5
+
+
+def test_a_text_of_24_characters_is_cached_and_a_shorter_one_is_not():
+    for chars, cached in ((23, 0), (24, 1)):
+        analyses = TextAnalysisCache()
+        analyses.analyzer_for(b"a")(str.upper, "x" * chars)
+        assert len(analyses) == cached
+
+
+def test_an_entry_takes_300_bytes_4_for_each_character_and_200_for_each_item():
+    def is_cached(analyze, max_bytes: int) -> bool:
+        """True if the analysis fits into half a cache."""
+        analyses = TextAnalysisCache(max_bytes=2 * max_bytes)
+        analyses.analyzer_for(b"a")(analyze, "x" * 30)
+        return len(analyses) == 1
+
+    words = CountingAnalyzer().words
+    assert is_cached(str.upper, 300 + 4 * 60)
+    assert not is_cached(str.upper, 299 + 4 * 60)
+    assert is_cached(words, 300 + 8 * 30 + 200)
+    assert not is_cached(words, 299 + 8 * 30 + 200)

@@ -77,3 +77,18 @@ def test_a_long_text_takes_no_longer_than_a_few_milliseconds():
         took.append(time.process_time() - begun)
 
     assert min(took) < 0.05  # some 2 ms where nothing else runs
+
+
+def test_a_text_of_4096_characters_is_counted_whole_and_a_longer_one_in_slices():
+    count = Tokenizer("o200k_base").count
+    text = RANDOM_IDS * 64
+
+    assert len(text[:4_096]) == 4_096
+    assert estimate_tokens(text[:4_096]) == count(text[:4_096])
+    assert estimate_tokens(text[:4_097]) != count(text[:4_097])
+
+
+def test_of_each_1024_characters_of_a_long_text_256_are_counted():
+    words, figures = (" word" * 52)[:256], "1" * 768
+
+    assert estimate_tokens((words + figures) * 32) == 128 * estimate_tokens(words)
