@@ -161,7 +161,7 @@ async def gateway(
                     now=clock,
                     compare_clock=steady.compare,
                     publish=telemetry.register,
-                    alert=alerts.say,
+                    alert=alerts.enqueue,
                     follow=reloader.follow,
                 )
                 async with _endpoint(context, pool, telemetry, reloader, ticks) as front:
@@ -278,9 +278,9 @@ def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[async
     """Publish the health of routes; returns tasks: alerts on it, and the guard."""
     registry = context.route_health
     context.publish(RouteHealthMetrics(registry, ticks))
-    news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
-    context.follow(news.prepare)
-    alerting = partial(news.run, partial(alerts_left_open, context.opened))
+    route_alerts = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
+    context.follow(route_alerts.prepare)
+    alerting = partial(route_alerts.run, partial(alerts_left_open, context.opened))
     guard = partial(suspend_harmful_features, context.opened, context.now, context.alert)
     return [context.tasks.keep(run) for run in (alerting, guard)]
 

@@ -44,7 +44,7 @@ class DispatcherHarness:
     async def said(self, *alerts: Alert) -> None:
         """Say alerts, and wait until they are told."""
         for alert in alerts:
-            assert self.alerts.say(alert)
+            assert self.alerts.enqueue(alert)
         await self.after(0)
         await self.after(GROUPING_SLOT_S)
 

@@ -132,7 +132,7 @@ class ProbeMachine(RuleBasedStateMachine):
         if self.breaker.state(self.now) is not BreakerState.HALF_OPEN:
             return
         since = self.now - PROBE_TIMEOUT_S
-        opened = self.breaker._changed
+        opened = self.breaker._changed_at
         probes = [
             began
             for began, state in self.inside

@@ -1,8 +1,8 @@
-"""The dispatcher: writes alerts to the outbox, and sends each sink its own until it took them.
+"""The dispatcher: stores alerts in the outbox, and posts each sink's alerts until it accepts them.
 
 ::
 
-    say ─ queue (memory) ─ writer ─ outbox (the database) ─┬─ one notifier per sink ─ post
+    enqueue ─ queue (memory) ─ writer ─ outbox (the database) ─┬─ one notifier per sink ─ post
                                                            └─ …
 
 A post without an answer is sent again, by this process or another: delivery is at least once, and
@@ -32,12 +32,12 @@ from slo.alerting import group_alerts, grouping_time
 
 _log = logging.getLogger("thriftgate.alerts")
 
-#: Alerts that wait to be written down; of more, the newest are not taken.
+#: Alerts that wait for the database at most; further ones are dropped.
 MAX_QUEUED_ALERTS: Final = 2_000
 _BATCH_ALERTS: Final = 200
 _EXPIRE_INTERVAL_S: Final = 30.0
 _RETAIN_INTERVAL_S: Final = 3_600.0
-#: Seconds for which alerts are kept after they ended.
+#: Seconds for which the database keeps alerts after they ended.
 _RETENTION_S: Final = 90 * 86_400.0
 _MAX_REMEMBERED: Final = 20_000
 _SHUTDOWN_TIMEOUT_S: Final = 2.0
@@ -46,12 +46,12 @@ _MAX_LOGGED: Final = 10
 
 
 class AlertDispatcher(Collector):
-    """Takes alerts and tells sinks of them.
+    """Queues alerts, stores them and notifies sinks.
 
     Args:
-        post: Posts messages; it is closed by its opener.
+        post: Posts messages; its opener closes it.
         salt: Differs by process.
-        remembered: Number of sent alerts that are remembered, so that none is sent twice.
+        remembered: Number of alerts that are remembered, so that none is enqueued twice.
 
     Attributes:
         dropped: Number of alerts dropped because too many were waiting.
@@ -59,8 +59,8 @@ class AlertDispatcher(Collector):
 
     def __init__(
         self,
-        outlets: Sequence[ConfiguredSink],
-        opened: Store,
+        sinks: Sequence[ConfiguredSink],
+        store: Store,
         now: Callable[[], float],
         *,
         post: HttpSender,
@@ -68,31 +68,31 @@ class AlertDispatcher(Collector):
         remembered: int = _MAX_REMEMBERED,
     ) -> None:
         self._remembered = remembered
-        self._opened = opened
-        self._outbox = opened.outbox
+        self._store = store
+        self._outbox = store.outbox
         self._now = now
         self._post = post
         self._salt = salt
-        self._least: dict[str, Severity] = {}
-        self._tellers: dict[ConfiguredSink, Notifier] = {}
+        self._minimum_severity: dict[str, Severity] = {}
+        self._notifiers: dict[ConfiguredSink, Notifier] = {}
         self._running: dict[ConfiguredSink, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
-        self.update(outlets)
+        self.update(sinks)
         self._waiting: deque[Alert] = deque()
-        self._said: OrderedDict[tuple[str, bool], None] = OrderedDict()
-        self._tended = {"expire": float("-inf"), "retain": float("-inf")}
-        self._is_away = False
+        self._seen: OrderedDict[tuple[str, bool], None] = OrderedDict()
+        self._last_run = {"expire": float("-inf"), "retain": float("-inf")}
+        self._store_is_down = False
         self._is_dropping = False
         self.dropped = 0
 
-    def say(self, alert: Alert) -> bool:
-        """Have everybody told of an alert; False if too many wait already.
+    def enqueue(self, alert: Alert) -> bool:
+        """Queue an alert for the database and all sinks; False if the queue is full.
 
-        It takes a microsecond, on the event loop, and saying the same thing again does nothing: an
-        alert that ended stays ended, and what begins anew is another alert.
+        It takes a microsecond, on the event loop. An alert that was queued before is ignored: an
+        alert that ended stays ended, and one that begins again has another id.
         """
         key = (alert.id, alert.is_open)
-        if key in self._said:
+        if key in self._seen:
             return True
         if len(self._waiting) >= MAX_QUEUED_ALERTS:
             if not self._is_dropping:
@@ -101,9 +101,9 @@ class AlertDispatcher(Collector):
             self.dropped += 1
             return False
         self._waiting.append(alert)
-        self._said[key] = None
-        if len(self._said) > self._remembered:
-            self._said.popitem(last=False)
+        self._seen[key] = None
+        if len(self._seen) > self._remembered:
+            self._seen.popitem(last=False)
         return True
 
     def collect(self) -> Iterator[Metric]:
@@ -114,28 +114,29 @@ class AlertDispatcher(Collector):
             value=self.dropped,
         )
 
-    def update(self, outlets: Sequence[ConfiguredSink]) -> None:
-        """Tell these sinks from now on; one that stays as it is goes on as it is."""
-        self._least = {outlet.sink.name: outlet.sink.at_least for outlet in outlets}
-        before = self._tellers
-        self._tellers = {
-            outlet: before.get(outlet)
-            or Notifier(outlet, self._opened, self._now, self._post, self._salt)
-            for outlet in outlets
+    def update(self, sinks: Sequence[ConfiguredSink]) -> None:
+        """Notify these sinks from now on; an unchanged sink keeps its notifier."""
+        self._minimum_severity = {
+            configured.sink.name: configured.sink.at_least for configured in sinks
+        }
+        before = self._notifiers
+        self._notifiers = {
+            sink: before.get(sink) or Notifier(sink, self._store, self._now, self._post, self._salt)
+            for sink in sinks
         }
         self._run_notifiers()
 
     def _run_notifiers(self) -> None:
-        """Let a task run for each sink, and for no other, while the dispatcher runs."""
+        """Run one task for each sink while the dispatcher runs; cancel those of removed sinks."""
         if self._group is None:
             return
-        for outlet in self._running.keys() - self._tellers.keys():
-            self._running.pop(outlet).cancel()
-        for outlet in self._tellers.keys() - self._running.keys():
-            self._running[outlet] = self._group.create_task(self._tellers[outlet].run())
+        for sink in self._running.keys() - self._notifiers.keys():
+            self._running.pop(sink).cancel()
+        for sink in self._notifiers.keys() - self._running.keys():
+            self._running[sink] = self._group.create_task(self._notifiers[sink].run())
 
     async def run(self) -> None:
-        """Write down and tell, until it is cancelled; what is queued by then is written down."""
+        """Store alerts and notify sinks until cancelled; alerts queued by then are stored."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group, self._running = group, {}
@@ -148,40 +149,40 @@ class AlertDispatcher(Collector):
             await self._store_rest()
 
     async def maintain(self) -> None:
-        """Write down what is queued, end what has come to its end, and forget what is old."""
+        """Store queued alerts, end expired ones, and delete old ones."""
         now = self._now()
         try:
             while self._waiting:
                 await self._store_queued()
-            self._is_dropping = False  # once the queue is empty, the next overflow is news
-            if now >= self._tended["expire"] + _EXPIRE_INTERVAL_S:
-                for alert in await self._opened.ask(self._outbox.expire, now):
-                    self.say(alert)
-                self._tended["expire"] = now
-            if now >= self._tended["retain"] + _RETAIN_INTERVAL_S:
-                await self._opened.ask(self._outbox.retain, now - _RETENTION_S)
-                self._tended["retain"] = now
+            self._is_dropping = False  # the queue is empty: the next overflow is logged again
+            if now >= self._last_run["expire"] + _EXPIRE_INTERVAL_S:
+                for alert in await self._store.ask(self._outbox.expire, now):
+                    self.enqueue(alert)
+                self._last_run["expire"] = now
+            if now >= self._last_run["retain"] + _RETAIN_INTERVAL_S:
+                await self._store.ask(self._outbox.retain, now - _RETENTION_S)
+                self._last_run["retain"] = now
         except StoreError as error:
-            if not self._is_away:
+            if not self._store_is_down:
                 _log.warning(
                     "Database unavailable, %d alerts kept in memory: %s",
                     len(self._waiting),
                     error,
                 )
-            self._is_away = True
+            self._store_is_down = True
         else:
-            self._is_away = False
+            self._store_is_down = False
 
     async def notify_all(self) -> None:
-        """Tell every sink what is due now, one after the other."""
-        for teller in self._tellers.values():
-            await teller.notify()
+        """Notify every sink of its due alerts, one sink after the other."""
+        for notifier in self._notifiers.values():
+            await notifier.notify()
 
     async def _store_queued(self) -> None:
-        """Write down what was queued first; it stays queued if it cannot be."""
+        """Store the oldest queued alerts; if the database fails, they stay queued."""
         batch = [self._waiting[n] for n in range(min(len(self._waiting), _BATCH_ALERTS))]
         due = grouping_time(self._now())
-        _log_alerts(await self._opened.ask(self._outbox.add, batch, self._least, due))
+        _log_alerts(await self._store.ask(self._outbox.add, batch, self._minimum_severity, due))
         for _ in batch:
             self._waiting.popleft()
 
@@ -195,9 +196,9 @@ class AlertDispatcher(Collector):
             _log.warning("Alerts could not be stored and are lost: %s (%r)", lost, error)
 
 
-def _log_alerts(news: Sequence[Alert]) -> None:
-    """Say in the log what is new, the most urgent first; of many alerts not each."""
-    alerts = [alert for group in group_alerts(news) for alert in group.alerts]
+def _log_alerts(new_alerts: Sequence[Alert]) -> None:
+    """Log new alerts, the most urgent first, up to a maximum number."""
+    alerts = [alert for group in group_alerts(new_alerts) for alert in group.alerts]
     for alert in alerts[:_MAX_LOGGED]:
         is_mild = alert.severity is Severity.NOTE or not alert.is_open
         level = logging.INFO if is_mild else logging.WARNING

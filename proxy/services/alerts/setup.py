@@ -64,7 +64,7 @@ async def running_alerts(
         elif budgets is not None:
             await _review(alerts, budgets, opened, now())
         running.append(tasks.keep(alerts.run))
-        removals = partial(alert_on_removals, opened.journal.removed, now, alerts.say)
+        removals = partial(alert_on_removals, opened.journal.removed, now, alerts.enqueue)
         running.append(tasks.keep(removals))
         try:
             yield alerts
@@ -132,7 +132,7 @@ async def _review(
 ) -> None:
     """End what is open about budgets that are promised no more."""
     for alert in outdated_alerts(await _open_alerts(opened), budgets):
-        alerts.say(resolve_alert(alert, now, "Its budget was changed or taken back."))
+        alerts.enqueue(resolve_alert(alert, now, "Its budget was changed or taken back."))
 
 
 async def alerts_left_open(opened: Store) -> Sequence[Alert]:

@@ -16,9 +16,9 @@ from slo.breaker import BreakerState
 
 #: Seconds between two checks.
 _CHECK_INTERVAL_S: Final = 5.0
-#: Seconds for which a route has to work again before its alert ends.
+#: Seconds for which a route's breaker must stay closed before its alert ends.
 _RECOVERED_AFTER_S: Final = 60.0
-#: Seconds after which the alert of an earlier process ends if no call went to its route since.
+#: Seconds after which an alert of an earlier process ends if this process has not used its route.
 _UNUSED_AFTER_S: Final = 3600.0
 #: Kind of these alerts, and what their subjects begin with.
 _KIND: Final = "route"
@@ -31,30 +31,32 @@ class RouteHealthMetrics(Collector):
     """Metrics of open breakers and concurrency limits, by route.
 
     Args:
-        ticks: Seconds of the monotonic clock that breakers use.
+        monotonic_now: Seconds of the monotonic clock that breakers use.
     """
 
-    def __init__(self, lanes: RouteHealthRegistry, ticks: Callable[[], float]) -> None:
-        self._lanes = lanes
-        self._ticks = ticks
+    def __init__(self, health: RouteHealthRegistry, monotonic_now: Callable[[], float]) -> None:
+        self._health = health
+        self._monotonic_now = monotonic_now
 
     def collect(self) -> Iterator[Metric]:
-        """All of it, as Prometheus' own types."""
-        now, by = self._ticks(), ["route"]
+        """The gauges of each route, as Prometheus' own types."""
+        now, labels = self._monotonic_now(), ["route"]
         opened = GaugeMetricFamily(
-            "thriftgate_route_open", "1 unless the route's circuit breaker is closed", labels=by
+            "thriftgate_route_open", "1 unless the route's circuit breaker is closed", labels=labels
         )
         limit = GaugeMetricFamily(
-            "thriftgate_route_limit", "Most concurrent calls on the route", labels=by
+            "thriftgate_route_limit", "Most concurrent calls on the route", labels=labels
         )
         in_flight = GaugeMetricFamily(
-            "thriftgate_route_in_flight", "Calls in flight on the route", labels=by
+            "thriftgate_route_in_flight", "Calls in flight on the route", labels=labels
         )
-        for name, lane in self._lanes.states():
-            opened.add_metric([name], float(lane.breaker.state(now) is not BreakerState.CLOSED))
-            if lane.limit is not None:
-                limit.add_metric([name], lane.limit.limit)
-                in_flight.add_metric([name], lane.limit.in_flight)
+        for name, route_health in self._health.states():
+            opened.add_metric(
+                [name], float(route_health.breaker.state(now) is not BreakerState.CLOSED)
+            )
+            if route_health.limit is not None:
+                limit.add_metric([name], route_health.limit.limit)
+                in_flight.add_metric([name], route_health.limit.in_flight)
         yield from (opened, limit, in_flight)
 
 
@@ -62,21 +64,21 @@ class RouteAlerts:
     """Sends an alert when a route's breaker opens, and ends it once the route works again.
 
     Args:
-        ticks: Seconds of the monotonic clock that breakers use.
+        monotonic_now: Seconds of the monotonic clock that breakers use.
         catalog: Names the other routes and fallbacks of models.
     """
 
     def __init__(
         self,
-        lanes: RouteHealthRegistry,
-        ticks: Callable[[], float],
+        health: RouteHealthRegistry,
+        monotonic_now: Callable[[], float],
         now: Callable[[], float],
         send_alert: Callable[[Alert], object],
         catalog: Catalog,
     ) -> None:
-        self._lanes = lanes
+        self._health = health
         self._catalog = catalog
-        self._ticks = ticks
+        self._monotonic_now = monotonic_now
         self._now = now
         self._send_alert = send_alert
         self._open: dict[str, Alert] = {}
@@ -91,7 +93,7 @@ class RouteAlerts:
                 self._open.setdefault(alert.subject.removeprefix(_SUBJECT), alert)
 
     async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
-        """Returns what applies another catalog; nothing has to be got ready."""
+        """Return the step that applies a new catalog; no preparation is needed."""
 
         def commit() -> None:
             self._catalog = snapshot.catalog
@@ -106,9 +108,12 @@ class RouteAlerts:
             await asyncio.sleep(_CHECK_INTERVAL_S)
 
     def check(self) -> None:
-        """Send alerts of what has changed since the last check."""
-        now, ticks = self._now(), self._ticks()
-        breakers = {name: lane.breaker.state(ticks) for name, lane in self._lanes.states()}
+        """Send an alert for each route that has failed or recovered since the last check."""
+        now, monotonic_now = self._now(), self._monotonic_now()
+        breakers = {
+            name: route_health.breaker.state(monotonic_now)
+            for name, route_health in self._health.states()
+        }
         for name, state in breakers.items():
             if state is not BreakerState.CLOSED:
                 self._recovered_at.pop(name, None)
@@ -121,10 +126,10 @@ class RouteAlerts:
                 self._send_alert(resolve_alert(self._open.pop(name), ended))
 
     def _ended_at(self, name: str, state: BreakerState | None, now: float) -> float | None:
-        """Time at which an alert ended; None while it goes on.
+        """Time at which an alert ended; None while it is active.
 
         Args:
-            state: State of its breaker; None if this process sent no call there.
+            state: State of the route's breaker; None if this process sent no call to the route.
         """
         if state is None:
             is_over = now - self._resumed_at >= _UNUSED_AFTER_S
@@ -136,7 +141,7 @@ class RouteAlerts:
 
 
 def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
-    """The alert of a route whose breaker opened; says where its calls go."""
+    """The alert for a route whose breaker opened; names the routes that get its calls."""
     model = next((m for m in catalog.models.values() if name in {r.name for r in m.routes}), None)
     other_routes = [] if model is None else [r.name for r in model.routes if r.name != name]
     fallbacks = () if model is None else model.fallbacks
@@ -167,6 +172,6 @@ def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
 
 
 def _joined_names(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of further ones."""
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return f"{', '.join(names[:_MAX_NAMES])}{more}"

@@ -21,8 +21,8 @@ from tests.fakes.server import serving
 async def test_the_same_said_again_here_or_by_another_process_is_told_once(store):
     async with dispatcher_harness(store, [OK]) as room:
         other = room.beside(an_outlet(room.server, at_least=Severity.NOTE))
-        other.say(an_alert())
-        room.alerts.say(an_alert())
+        other.enqueue(an_alert())
+        room.alerts.enqueue(an_alert())
         await room.after(0, other)
         await room.said(an_alert())
         await room.after(0, other)
@@ -49,7 +49,7 @@ async def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(s
 
 async def test_no_alert_is_sent_before_its_slot_is_over(store):
     async with dispatcher_harness(store, [OK]) as room:
-        room.alerts.say(an_alert())
+        room.alerts.enqueue(an_alert())
         await room.after(0)
         assert room.got == []
 
@@ -108,7 +108,7 @@ async def test_alerts_wait_in_bounded_memory_while_the_database_is_away(store, c
     async with dispatcher_harness(store, [OK]) as room:
         flaky = Flaky(room.store)
         alerts = flaky.alerts(room)
-        accepted = [alerts.say(an_alert(f"s{n}")) for n in range(MAX_QUEUED_ALERTS + 3)]
+        accepted = [alerts.enqueue(an_alert(f"s{n}")) for n in range(MAX_QUEUED_ALERTS + 3)]
         await alerts.maintain()
         await alerts.maintain()
         assert accepted == [True] * MAX_QUEUED_ALERTS + [False] * 3
@@ -133,9 +133,9 @@ async def test_each_overflow_of_the_alert_queue_is_logged_once(store, caplog):
         for outage in ("first", "second"):
             flaky.is_away = True
             for number in range(MAX_QUEUED_ALERTS + 3):
-                alerts.say(an_alert(f"{outage} {number}"))
+                alerts.enqueue(an_alert(f"{outage} {number}"))
             await alerts.maintain()
-            alerts.say(an_alert(f"{outage}, later"))
+            alerts.enqueue(an_alert(f"{outage}, later"))
             flaky.is_away = False
             await alerts.maintain()
 
@@ -146,7 +146,7 @@ async def test_each_overflow_of_the_alert_queue_is_logged_once(store, caplog):
 async def test_alerts_that_cannot_be_stored_at_shutdown_are_logged(store, caplog):
     async with dispatcher_harness(store, [OK]) as room:
         alerts = Flaky(room.store).alerts(room)
-        alerts.say(an_alert())
+        alerts.enqueue(an_alert())
         running = asyncio.get_running_loop().create_task(alerts.run())
         await asyncio.sleep(0.05)
         running.cancel()
@@ -159,9 +159,9 @@ async def test_much_that_is_said_is_remembered_within_bounds(store):
     async with dispatcher_harness(store, [OK]) as room:
         alerts = Flaky(room.store).alerts(room, remembered=2)
         for name in "abca":
-            alerts.say(an_alert(name))
+            alerts.enqueue(an_alert(name))
 
-        assert len(alerts._said) == 2
+        assert len(alerts._seen) == 2
         assert len(alerts._waiting) == 4
 
 
@@ -187,7 +187,7 @@ async def test_alerts_queued_at_shutdown_are_stored(store):
     async with dispatcher_harness(store, [OK]) as room:
         running = asyncio.get_running_loop().create_task(room.alerts.run())
         await asyncio.sleep(0.05)
-        room.alerts.say(an_alert())
+        room.alerts.enqueue(an_alert())
         running.cancel()
         await asyncio.wait({running})
 
@@ -198,7 +198,7 @@ async def test_alerts_queued_at_shutdown_are_stored(store):
 async def test_running_it_tells_what_is_said(store):
     async with dispatcher_harness(store, [OK]) as room:
         running = asyncio.get_running_loop().create_task(room.alerts.run())
-        room.alerts.say(an_alert())
+        room.alerts.enqueue(an_alert())
         while not room.store.outbox.open_alerts(1):  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.01)
         room.now += GROUPING_SLOT_S
@@ -212,10 +212,10 @@ async def test_running_it_tells_what_is_said(store):
 
 async def test_sinks_that_change_are_told_from_then_on_and_those_that_went_are_told_no_more(store):
     async with dispatcher_harness(store, [OK]) as room:
-        (old,) = room.alerts._tellers.values()
+        (old,) = room.alerts._notifiers.values()
         stays = an_outlet(room.server, at_least=Severity.NOTE)
         room.alerts.update([stays, an_outlet(room.server, name="second")])
-        assert old in room.alerts._tellers.values()
+        assert old in room.alerts._notifiers.values()
 
         running = asyncio.get_running_loop().create_task(room.alerts.run())
         await asyncio.sleep(0)

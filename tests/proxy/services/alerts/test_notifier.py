@@ -58,7 +58,7 @@ async def test_a_sink_that_is_away_for_long_is_asked_ever_less_and_loses_nothing
         for _ in range(3_600):
             await room.after(1)
         post_count = len(room.got)
-        room.alerts.say(an_alert("b"))
+        room.alerts.enqueue(an_alert("b"))
         room.server.answers = [OK]
         await room.after(0)
         await room.after(330)
@@ -174,7 +174,7 @@ async def test_a_delivery_longer_than_its_lease_is_left_to_the_next_holder(store
 
 async def test_a_process_that_dies_with_a_letter_leaves_it_to_another(store):
     async with dispatcher_harness(store, [OK]) as room:
-        room.alerts.say(an_alert())
+        room.alerts.enqueue(an_alert())
         await room.after(0)
         room.now += GROUPING_SLOT_S
         outbox = room.store.outbox

@@ -28,7 +28,7 @@ def stood(store, *alerts, sinks=(), budgets=None):
         async with running_alerts(sinks, store, LoopTasks(), lambda: NOW, budgets) as standing:
             await asyncio.sleep(0)
             for alert in alerts:
-                standing.say(alert)
+                standing.enqueue(alert)
 
     asyncio.run(run())
 
