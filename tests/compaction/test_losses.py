@@ -333,3 +333,18 @@ def test_courtesies_are_no_lost_answers():
     assert not compact(
         [*raws, user("Bye")], policy, memory=CompactionMemory(), names_lost=True
     ).lost
+
+
+def test_of_a_lost_answer_60_characters_are_named():
+    def lost_answer(chars: int) -> str:
+        reply = "quick brown foxes jumped over lazy dogs again".ljust(chars, "z")
+        raws = [user("So?"), assistant(reply), user("Well?"), assistant("Yes."), user("Bye")]
+        policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=1)
+        lost = compact(raws, policy, memory=CompactionMemory(), names_lost=True).lost
+        return next((value for value in lost if value.startswith("answer: ")), "")
+
+    assert (
+        lost_answer(60)
+        == f"answer: {'quick brown foxes jumped over lazy dogs again'.ljust(60, 'z')}"
+    )
+    assert lost_answer(61).endswith(" …")

@@ -1,6 +1,14 @@
 import msgspec
+from msgspec.structs import replace
 
+from compaction.cost_model import (
+    CompactionReason,
+    call_savings,
+    decide_compaction,
+    rewrite_cost,
+)
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
+from tests.compaction.cost_cases import CLAUDE, FIELD, OLD
 
 
 def test_modes_are_said_as_people_write_them():
@@ -44,3 +52,33 @@ def test_shown_results_are_cut_from_the_first_step_on():
 def test_a_cache_is_coarse_from_steps_of_1024_tokens_on():
     assert RelativePrices(block=1_024).coarse_step_tokens == 1_024
     assert RelativePrices(block=1_023).coarse_step_tokens == 0
+
+
+def test_prices_that_are_not_known_are_those_of_input_without_a_cache():
+    assert call_savings(RelativePrices(), 10, 0) == call_savings(RelativePrices(), 0, 10) == 10
+
+
+def test_a_cache_of_unknown_blocks_has_all_that_stands_before_a_cut():
+    prices = RelativePrices(read=0.1, write=1.25)
+
+    assert rewrite_cost(prices, replace(FIELD, fixed=1_001)) == rewrite_cost(prices, FIELD)
+
+
+def test_the_usual_policy_has_no_target_and_no_window_and_waits_for_ten_times_the_calls():
+    policy = CompactionPolicy(prices=CLAUDE)
+
+    def reason(calls: int) -> CompactionReason:
+        return decide_compaction(policy, replace(FIELD, calls=calls, calls_since=calls)).reason
+
+    assert reason(26) is CompactionReason.PAYS
+    assert reason(25) is CompactionReason.DOES_NOT_PAY
+
+
+def test_the_usual_policy_compacts_from_2048_tokens_on():
+    small = replace(OLD, fixed=0, region=1_648, segment=100, tail=400, growth=10)
+    policy = CompactionPolicy(prices=CLAUDE)
+
+    assert decide_compaction(policy, small).is_due
+    assert decide_compaction(policy, replace(small, tail=399)).reason is (
+        CompactionReason.BELOW_LEAST
+    )

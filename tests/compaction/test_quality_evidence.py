@@ -65,3 +65,9 @@ def test_the_bound_lies_between_nothing_and_what_was_seen(count, part):
     evidence = QualityEvidence(needed=count, lost=int(count * part))
 
     assert 0.0 <= lowest_likely_share(evidence) <= evidence.share + 1e-12
+
+
+def test_evidence_begins_with_nothing_needed_and_nothing_lost():
+    some = QualityEvidence(needed=3, lost=1)
+
+    assert QualityEvidence() + some == some

@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.compact import CompactedChat, compact
+from compaction.conversation_view import view_conversation
 from compaction.cost_model import CompactionReason
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from compaction.reading.chat_validation import chat_faults
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.signed_content import changeable_messages
 from tests.fakes.chat_messages import assistant, client_requests, system, tool_call_and_result, user
 
 _PRICES = RelativePrices(read=0.1, write=1.25)
@@ -137,3 +140,13 @@ def test_bound_thinking_always_follows_what_it_followed_when_it_came(
         if b'"sig' in answer:
             for later in sent[number + 1 :]:
                 assert later[: len(messages)] == messages
+
+
+def test_messages_may_change_after_four_answers_without_thinking():
+    def first_changeable(answers: int) -> int:
+        raws = [raw for _ in range(answers) for raw in (user("a"), assistant("b"))]
+        view = view_conversation(ParsedMessageCache().messages([*raws, user("c")]))
+        return changeable_messages(view, _BOUND).start
+
+    assert first_changeable(3) == 3 * 2 + 2  # behind the last message: none may
+    assert first_changeable(4) == first_changeable(5) == 4 * 2

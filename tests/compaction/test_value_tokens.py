@@ -102,3 +102,13 @@ def test_a_path_stands_where_a_longer_one_ends_with_it():
     assert "src/fields.py" in TokenIndex(["/repo/src/fields.py edited"])
     assert "ields.py" not in TokenIndex(["/repo/src/fields.py edited"])
     assert "5" not in TokenIndex(["3/5"])
+
+
+def test_a_value_has_at_most_4096_characters():
+    assert list(named_values("a1" * 2_048).values()) == ["a1" * 2_048]
+    assert list(named_values("a1" * 2_048 + "a").values()) == []
+
+
+def test_arabic_separators_are_those_of_other_scripts():
+    assert normalize_text("٣٬٠٠٠") == "3,000"
+    assert normalize_text("٨٫٤٠") == "8.40"

@@ -146,3 +146,22 @@ def test_lines_of_files_count_three_times_against_their_age():
     (candidate, *_) = command_candidates(part, forms, 1_000)
 
     assert (candidate.fact.kind, candidate.factor) == (FactKind.SLICE, 3.0)
+
+
+def test_a_result_of_40000_characters_with_its_call_may_stand_whole():
+    def richest_text(result_chars: int, argument_chars: int = 0) -> str:
+        arguments = {"a": "y" * argument_chars}
+        part = read_contents(call_and_result("ls", "x" * result_chars, **arguments))
+        (candidate,) = command_candidates(part, list(command_facts(part)), 1_000_000)
+        return candidate.variants[0][0].text
+
+    call_chars = len('{"a": ""}')
+    assert "x" * (40_000 - call_chars) in richest_text(40_000 - call_chars)
+    assert "x" * (40_001 - call_chars) not in richest_text(40_001 - call_chars)
+    assert "y" * 39_000 in richest_text(900, 39_000)
+
+
+def test_a_tools_name_has_at_most_64_characters():
+    (call,) = records(call_and_result("n" * 65, "a"), is_bounded=False)
+
+    assert tool_name(call.fact) == "n" * 64

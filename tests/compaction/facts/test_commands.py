@@ -1,6 +1,7 @@
 import time
 
 import msgspec
+import pytest
 
 from compaction.facts.commands import call_purposes, names_to_keep
 from compaction.facts.region_contents import read_region
@@ -237,3 +238,21 @@ def test_many_names_take_no_time():
     names_kept(part)
 
     assert time.process_time() - before < 1
+
+
+def test_a_purpose_of_100_characters_stands_whole_and_a_longer_one_is_cut():
+    assert purposes(step(f"It waits {'y' * 91}")) == {0: f"It waits {'y' * 91}"}
+    assert purposes(step(f"It waits {'y' * 92}")) != {0: f"It waits {'y' * 92}"}
+
+
+def test_a_purpose_stands_in_the_1000_characters_before_its_call():
+    assert len(purposes(step(f"It waits {'y' * 991}"))) == 1
+    assert len(purposes(step(f"It waits {'y' * 992}"))) == 0
+
+
+@pytest.mark.parametrize(("weight", "count"), [(3_000, 25), (15_000, 50), (1_500, 20)])
+def test_purposes_have_150_tokens_or_a_share_of_a_region(weight, count):
+    """Each takes 4 tokens and 2 for its frame: of 150, of 2 % of 15,000 and of 8 % of 1,500."""
+    steps = [step("see why it waits", f"c{n}", f"x{n}") for n in range(60)]
+
+    assert len(purposes(*steps, weight=weight)) == count

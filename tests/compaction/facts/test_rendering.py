@@ -241,3 +241,8 @@ def test_a_forged_head_in_an_earlier_line_explains_nothing():
 
 def test_head_names_the_simple_way():
     assert head_of(GOAL, simple_way="keep last").endswith("; chosen by: keep last.]")
+
+
+def test_a_cut_moves_by_at_most_200_characters_to_a_words_end():
+    assert head_and_tail_bounds("x" * 700 + " " + "y" * 5_000, 1_200)[0] == 701
+    assert head_and_tail_bounds("x" * 699 + " " + "y" * 5_000, 1_200)[0] == 900

@@ -198,3 +198,21 @@ def test_in_recorded_runs_every_observation_is_a_result():
 
     assert len(voices) > 100
     assert set(voices) == {Voice.RESULT}
+
+
+def result_voice(command: str, result: str) -> Voice:
+    return assign_voices(messages([user("Go"), assistant(command), user(result)]))[-1].voice
+
+
+def test_a_shells_prompt_is_told_by_the_last_2000_characters():
+    directory, prompt = "(Current directory: ", "bash-$"
+
+    for chars, voice in ((1_974, Voice.RESULT), (1_975, Voice.USER)):
+        output = f"so\n{directory}{'y' * chars}{prompt}"
+        assert result_voice("```\nls\n```", output) is voice
+
+
+def test_a_tools_name_before_its_result_has_at_most_64_characters():
+    for chars, voice in ((64, Voice.RESULT), (65, Voice.USER)):
+        name = "n" * chars
+        assert result_voice(f"<{name}>x</{name}>", f"[{name} for 'x'] Result:\nok") is voice

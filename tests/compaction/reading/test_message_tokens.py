@@ -89,3 +89,10 @@ def test_text_is_weighed_sixteen_levels_deep():
 
     assert message_tokens({"role": "user", "content": deep}, len) == 4 + 4
     assert message_tokens({"role": "user", "content": [deep]}, len) == 4
+
+
+def test_a_name_is_one_token_beside_its_words_and_a_call_seven():
+    calling = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+
+    assert message_tokens({"role": "user", "content": "hello", "name": "Ann"}, words) == 4 + 1 + 2
+    assert message_tokens(calling, words) == 4 + 7 + 1 + 2

@@ -130,3 +130,12 @@ def test_names_end_where_a_script_without_spaces_begins():
 
     assert recallable_names(view.messages[0], 8) == ("AB-1277", "ORD-7788")
     assert "订单AB-1277已发货" in quoted_sources(raws, "AB-1277")
+
+
+def test_a_source_of_1500_characters_is_quoted_whole_and_of_a_longer_one_a_head_of_200():
+    whole = ("ORD-7788 " + "w " * 1_000)[:1_499] + "x"
+    long = "h" * 5_000 + " ORD-7788 " + "t" * 5_000
+
+    assert quoted_sources([user(whole)]).endswith(whole)
+    assert quoted_sources([user(f"{whole}x")]).endswith(" … ")
+    assert quoted_sources([user(long)]).partition(" … ")[0].endswith(f"user: {'h' * 200}")
