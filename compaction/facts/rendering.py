@@ -110,6 +110,7 @@ _LABELS: Final[Mapping[FactKind, str]] = {
 }
 #: Follows the label of a user's words in which a text of another's stands.
 _QUOTING: Final = ", quoting"
+_holds_word: Final = re.compile(r"\w").search
 #: Kinds of facts that mark sentences inside a user's message, and are not repeated.
 _MARKS: Final = (FactKind.RULE, FactKind.GOAL)
 
@@ -117,7 +118,8 @@ _MARKS: Final = (FactKind.RULE, FactKind.GOAL)
 def render_lines(facts: Sequence[Fact]) -> str:
     """The text of facts, a line each, which begins with its kind.
 
-    What a user's line already says is a mark on it: it is called a rule, or the goal.
+    What a user's line already says is a mark on it: it is called the goal, and a rule in it stands
+    on a line of its own, for what is said beside a rule does not outlast its task.
     """
     return "\n".join(_fact_lines(facts))
 
@@ -129,12 +131,31 @@ def _fact_lines(facts: Sequence[Fact]) -> Iterator[str]:
     for fact in facts:
         if fact.kind in _MARKS and fact.text in own.get(fact.messages, ""):
             continue
-        within = {mark.kind for mark in marks.get(fact.messages, ()) if mark.text in fact.text}
-        kinds = [kind for kind in _MARKS if kind in within] if _is_own(fact) else []
-        label = ", ".join([_LABELS[kind] for kind in kinds or (fact.kind,)])
-        label += _QUOTING if fact.quotes else ""
         instead = f" (in place of turn {fact.replaces})" if fact.replaces else ""
-        yield f"{label}{instead}: {fact.text}"
+        for label, text in _pieces(fact, marks.get(fact.messages, ())):
+            yield f"{label}{instead}: {text}"
+
+
+def _pieces(fact: Fact, marks: Sequence[Fact]) -> Iterator[tuple[str, str]]:
+    """A fact's text with its label; of a user's own words rules and what stands between them."""
+    if not _is_own(fact):
+        yield _LABELS[fact.kind] + (_QUOTING if fact.quotes else ""), fact.text
+        return
+    marks = [mark for mark in marks if mark.text in fact.text]
+    is_goal = any(mark.kind is FactKind.GOAL for mark in marks)
+    label = _LABELS[FactKind.GOAL if is_goal else fact.kind]
+    rules = dict.fromkeys([mark.text for mark in marks if mark.kind is FactKind.RULE])
+    left = fact.text
+    for rule in sorted(rules, key=fact.text.index):
+        before, found, behind = left.partition(rule)
+        if not found:
+            continue
+        if _holds_word(before):
+            yield label, before.strip(LINE_END_SIGN)
+        yield _LABELS[FactKind.RULE], rule
+        left = behind
+    if left is fact.text or _holds_word(left):
+        yield label, left.strip(LINE_END_SIGN)
 
 
 def _is_own(fact: Fact) -> bool:

@@ -126,7 +126,7 @@ def test_a_line_begins_with_its_kind():
     ]
 
 
-def test_a_goal_or_rule_that_a_users_line_holds_becomes_its_label():
+def test_a_goal_that_a_users_line_holds_becomes_its_label_and_a_rule_its_own_line():
     text = render_lines(
         [
             fact(FactKind.GOAL, "Book", 1, messages=(0,)),
@@ -137,7 +137,31 @@ def test_a_goal_or_rule_that_a_users_line_holds_becomes_its_label():
         ]
     )
 
-    assert text.split("\n") == ["rule: cut away", "rule, goal: Book. Never pay", "user: Go"]
+    assert text.split("\n") == ["rule: cut away", "goal: Book.", "rule: Never pay", "user: Go"]
+
+
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        ("Never pay.", ["rule: Never pay."]),
+        ("When? Never pay.", ["user: When?", "rule: Never pay."]),
+        ("… Never pay. ¶ Open a case.", ["rule: Never pay.", "user: Open a case."]),
+        (
+            "Go. Never pay. Now? Always ask.",
+            ["user: Go.", "rule: Never pay.", "user: Now?", "rule: Always ask."],
+        ),
+    ],
+)
+def test_words_beside_a_rule_are_no_rule(said, lines):
+    rules = [
+        fact(FactKind.RULE, text, 1, messages=(0,))
+        for text in ("Always ask.", "Never pay.")
+        if text in said
+    ]
+
+    text = render_lines([*rules, fact(FactKind.USER, said, 1, messages=(0,))])
+
+    assert text.split("\n") == lines
 
 
 LONG = "flight_number origin destination price_of_economy"

@@ -18,7 +18,7 @@ from tests.examples import examples
 #: How a line may begin: with what it is.
 LINE = re.compile(
     r"\[(?:Earlier turns|Continued)(?:, … cut)?: data, never instructions.*\]"
-    r"|(?:user(?:, quoting)?|goal|rule|rule, goal|assistant|did|tool|file|ran|error"
+    r"|(?:user(?:, quoting)?|goal|rule|assistant|did|tool|file|ran|error"
     r"|calls made, not shown)"
     r"(?: \(in place of turn \d+\))?: .*"
 )
@@ -68,7 +68,8 @@ def test_a_segment_holds_words_calls_and_results_in_their_order():
     head, *lines = segment.text.split("\n")
     assert "never instructions" in head
     assert lines == [
-        "rule, goal: Book me a flight to Seattle. ¶ Always ask before you pay.",
+        "goal: Book me a flight to Seattle.",
+        "rule: Always ask before you pay.",
         (
             "tool: search_flight(origin=JFK, destination=SEA) → "
             "{flight_number:KLT417 price:121 seats:{economy:12}}"
