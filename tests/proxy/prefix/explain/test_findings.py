@@ -133,6 +133,11 @@ CASES: dict[str, tuple[SentCall, SentCall, Finding]] = {
             CERTAIN,
         ),
     ),
+    "two messages that are gone": (
+        call(VLLM, ("system", "a"), *TALK),
+        call(VLLM, ("system", "a"), *TALK[2:], ("user", "x")),
+        (MissReason.COMPACTED, "messages[1] removed: 2 messages gone", LIKELY),
+    ),
     "a conversation that the caller shortened": (
         call(VLLM, ("system", "a"), *TALK),
         call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")),

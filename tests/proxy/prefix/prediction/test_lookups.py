@@ -142,6 +142,16 @@ def test_a_marked_prefix_near_the_least_that_was_not_stored_is_known():
     assert not unstored.is_unstored(sent.points[2], 0.0)
 
 
+@pytest.mark.parametrize(("tokens", "is_unstored"), [(1_433, True), (1_434, False)])
+def test_a_refused_prefix_is_unstored_up_to_four_tenths_above_the_least(
+    tokens: int,
+    is_unstored: bool,  # noqa: FBT001 - a parameter
+):
+    unstored, sent = UnstoredPrefixes(), call(tokens)
+
+    assert record_answer(unstored, sent, Usage(input=tokens + 100)) is is_unstored
+
+
 def test_an_unstored_prefix_is_tried_again_after_an_hour():
     unstored, sent = UnstoredPrefixes(), call()
     record_answer(unstored, sent, REFUSED)

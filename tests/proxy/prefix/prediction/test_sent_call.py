@@ -168,6 +168,7 @@ def test_the_number_of_compared_end_blocks_is_bounded():
 
     assert left_by(long[:-MAX_LEFT_OUT] + "0123", long) == MAX_LEFT_OUT
     assert left_by(long[: -MAX_LEFT_OUT - 1] + "0123", long) == MORE_LEFT_OUT
+    assert MORE_LEFT_OUT not in [left_by(long[:-out] + "0123", long) for out in range(1, 13)]
 
 
 def test_a_prompt_ending_keeps_only_the_compared_blocks():
