@@ -1,9 +1,9 @@
-"""An engine's price per token, measured: what its calls cost of late, by prompt and output tokens.
+"""An engine's measured price per token: the cost of recent calls, by prompt and output tokens.
 
-A call's share of its replica is split by the seconds of prefill and decode. Prefill pays for the
-prompt tokens that no cache knew, decode for those generated; tokens read from the cache cost
-nothing. Sums are halved every ten minutes, so that the price follows the load: a busy replica is
-cheaper per token than an idle one.
+A call's share of its replica's cost is split by the seconds of prefill and decode. The prefill part
+is divided among the prompt tokens not read from the cache, the decode part among the generated
+tokens; tokens read from the cache cost nothing. Sums are halved every ten minutes, so that the
+price follows the load: a busy replica is cheaper per token than an idle one.
 """
 
 from typing import Final
@@ -12,10 +12,10 @@ from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 
 _HALF_LIFE_S: Final = 600.0
-#: Calls that must have been measured before their costs say anything of the next.
+#: Calls to measure before there is a price.
 MIN_MEASURED_CALLS: Final = 5
 _MILLION: Final = 1_000_000
-#: Longest pause over which sums are halved step by step; after it nothing is left of them.
+#: Most halvings at once; after so many the sums are 0.
 _MAX_HALVINGS: Final = 64
 _NS_PER_S: Final = 1_000_000_000
 
@@ -33,7 +33,7 @@ class MeasuredRates:
     def learn(
         self, nanos: int, usage: Usage, prefill_s: float, decode_s: float, now: float
     ) -> None:
-        """Learn from a call that ended now."""
+        """Add the cost and tokens of a call that ended now."""
         self._halve(now)
         prefill_ns, decode_ns = round(prefill_s * _NS_PER_S), round(decode_s * _NS_PER_S)
         worked = prefill_ns + decode_ns
@@ -74,7 +74,7 @@ class MeasuredRates:
         if times <= 0:
             return
         self._halved_at += times * _HALF_LIFE_S if times < _MAX_HALVINGS else now - self._halved_at
-        # The number of calls stays: halved sums are as good evidence as they were.
+        # The number of calls is not halved: it only says that enough calls were measured once.
         self._prefill_nanos >>= times
         self._prompt_tokens >>= times
         self._decode_nanos >>= times

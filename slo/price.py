@@ -96,7 +96,7 @@ class PriceSheet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PeakWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of some weekdays, in UTC.
+    """A span of hours on some weekdays, in UTC.
 
     Attributes:
         weekdays: Monday is 0.
@@ -177,18 +177,18 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def next_change(self, time: float) -> float | None:
-        """Time at which other prices follow those of this time; None where none are known."""
+        """Time of the next price change after this time; None if none is known."""
         return next((period.since for period in self.periods if period.since > time), None)
 
 
 class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
-    """The prices of one call, whatever it generates.
+    """The prices of one call, which do not depend on its output.
 
     Attributes:
         numerator: Factor on the rates, as published.
         denominator: Divisor of the result.
-        effective_numerator: The same, after the contracted discount.
-        effective_denominator: The same.
+        effective_numerator: Factor on the rates, after the contracted discount.
+        effective_denominator: Divisor of that result.
     """
 
     rates: TokenRates
@@ -318,7 +318,7 @@ def _prompt_total(usage: Usage, rates: TokenRates) -> int | None:
 
 
 def _output_total(tokens: int, rates: TokenRates) -> int | None:
-    """Generated tokens times their rate, the same way."""
+    """Generated tokens times their rate, in nano-dollars times a million; None if unknown."""
     if not tokens:
         return 0
     return None if rates.output is None else tokens * rates.output

@@ -1,4 +1,8 @@
-"""The contents of a region, read once: messages by speaker, and calls with their results."""
+"""The contents of a region, read once: messages by speaker, and calls with their results.
+
+A region is a run of consecutive messages that one segment of facts replaces; messages that are kept
+in it stay as they are.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +39,9 @@ class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         called: The call; one without a name where a result answers none.
-        result: Result of the call; "" for nothing.
-        turn: The turn it is part of.
-        messages: The messages of both.
+        result: Result of the call; "" for none.
+        turn: The turn that the call is part of.
+        messages: Indexes of the messages with the call and with the result.
     """
 
     called: CalledTool
@@ -47,7 +51,7 @@ class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def key(self) -> str:
-        """A key equal for calls that ask the same of the same tool; "" where it is not known."""
+        """A key that calls with the same request to the same tool share; "" if unknown."""
         return call_key(self.called)
 
     @cached_property

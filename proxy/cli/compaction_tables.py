@@ -1,4 +1,4 @@
-"""The compaction of features in tables: calls, tokens and money, and steps back."""
+"""Tables of compaction by feature: calls, tokens and money, and reduced modes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class FeatureCompaction(msgspec.Struct, frozen=True):
-    """A feature that was compacted, or whose compaction stepped back.
+    """A feature that was compacted, or whose compaction was reduced.
 
     Attributes:
         team: Its team's id.
@@ -41,7 +41,7 @@ class FeatureCompaction(msgspec.Struct, frozen=True):
 
     @property
     def is_stepped_back(self) -> bool:
-        """True if live calls lost too much, and it was not resumed since."""
+        """True if compaction was reduced, as live calls lost too much, and not resumed since."""
         return self.setting.stepped is not None
 
     @property
@@ -65,14 +65,14 @@ class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float | None:
-        """The part of the features that was stepped back; None without any."""
+        """The part of the features whose compaction was reduced; None without features."""
         return self.stepped_back / self.features if self.features else None
 
 
 def feature_compactions(
     chosen: SettingsSnapshot, sums: Sequence[CompactionTotals], *, also_unused: bool = False
 ) -> list[FeatureCompaction]:
-    """The features that had such calls or were stepped back, in order; or all with a setting."""
+    """Features in the totals or with reduced compaction, in order; or all with a setting, too."""
     called = {(totals.team, totals.feature): totals for totals in sums}
     settings = chosen.features.items()
     listed = {place for place, setting in settings if also_unused or setting.stepped is not None}
@@ -146,7 +146,7 @@ def savings_documents(features: Sequence[FeatureCompaction], names: Mapping[str,
 def show(
     terminal: Terminal, features: Sequence[FeatureCompaction], names: Mapping[str, str]
 ) -> None:
-    """Print the features where compaction did something or was stepped back, and their totals."""
+    """Print the features with compacted calls or reduced compaction, and their totals."""
     shown = [feature for feature in features if feature.has_effect or feature.is_stepped_back]
     if not shown:
         return

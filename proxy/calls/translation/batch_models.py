@@ -31,7 +31,7 @@ BATCHES: Final = f"{MESSAGES}/batches"
 _REQUESTS: Final = "requests"
 _PARAMS: Final = "params"
 _MAX_NAME_CHARS: Final = 100
-#: Names that a note says; a batch may have as many as requests.
+#: Renamed models that a note lists; a batch may have one for each request.
 _MAX_NOTED_NAMES: Final = 8
 
 
@@ -51,19 +51,19 @@ _batch: Final = msgspec.json.Decoder(_Batch).decode
 
 
 async def with_batch_models(call: Call, catalog: Catalog, upstream: Upstream) -> Call:
-    """The call; a new batch has its models under the upstream's names, and all else as it was.
+    """The call; in a new batch, models have the upstream's names, and all else is unchanged.
 
-    A batch that cannot be read stays the caller's: its provider says what is wrong.
+    A batch that cannot be read is sent unmodified: its provider explains what is wrong.
 
     Args:
         catalog: As the call's team sees it.
 
     Raises:
-        CallerError: If an alias in it means a model that the upstream does not serve.
+        CallerError: If an alias in the batch means a model that the upstream does not serve.
     """
     if call.endpoint != BATCHES or call.method != "POST" or not upstream.speaks_messages:
         return call
-    # Many small requests take milliseconds where few large ones take none.
+    # A thread: a batch of many small requests takes milliseconds.
     return await asyncio.to_thread(_name_models, call, catalog, upstream)
 
 
@@ -95,7 +95,7 @@ def _note(changed: Mapping[str, str]) -> str:
 
 
 def _requested_models(body: bytes) -> list[str]:
-    """The model of each request, "" where it names none; empty for a body that cannot be read."""
+    """The model of each request, "" if it names none; an empty list for an unreadable body."""
     try:
         models = [request.params.model for request in _batch(body).requests]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -104,9 +104,9 @@ def _requested_models(body: bytes) -> list[str]:
 
 
 def _upstream_name(name: str, catalog: Catalog, upstream: Upstream) -> str:
-    """The name that is sent for a model; "" where it is an alias of one that is served elsewhere.
+    """The name that is sent for a model; "" if it is an alias for a model served elsewhere.
 
-    A listed model of another upstream keeps its name, by which this one may know it, too.
+    A listed model of another upstream keeps its name, because this upstream may serve it, too.
     """
     is_alias = catalog.aliases.target(name) not in {"", name}
     model = catalog.find(name) if name else None
@@ -120,7 +120,7 @@ def _upstream_name(name: str, catalog: Catalog, upstream: Upstream) -> str:
 
 
 def _refusal(name: str, places: Sequence[int], catalog: Catalog, upstream: Upstream) -> CallerError:
-    """The refusal of a batch with aliases of other providers' models; names the first."""
+    """The refusal of a batch with aliases for models that its upstream lacks; names the first."""
     param = f"{_REQUESTS}[{places[0]}].{_PARAMS}.model"
     more = f" Also affected: {quantity(len(places) - 1, 'more request')}." * (len(places) > 1)
     return CallerError(

@@ -1,4 +1,4 @@
-"""A dry run of compaction: a conversation from a file, compacted as the gateway would.
+"""Computes a dry run of compaction: a conversation from a file, compacted as the gateway would.
 
 Decisions use the gateway's own quick estimates. The figures shown for the whole prompt are exact
 where the model's vocabulary is published.
@@ -41,7 +41,7 @@ class ChatConversation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         messages: Each as JSON.
-        fields: The names of all that it holds.
+        fields: The names of the body's fields.
     """
 
     body: bytes
@@ -55,23 +55,23 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tokens_before: Tokens of the whole prompt unmodified, tools included.
-        compacted: True if facts stand for any of it.
-        reason: Code of the reason for its decision.
+        compacted: True if facts replace any of its messages.
+        reason: Code of the reason to compact or not.
         compacted_messages: Number of messages that the facts replace.
-        cut_results: Results of which head and tail are sent, once they were shown whole.
-        break_even: N*: calls that pay the compaction back, this one included; None where none do.
+        cut_results: Number of results sent as head and tail, after they were sent whole once.
+        break_even: N*: calls that pay the compaction back, this one included; None if none do.
         segments: Messages that each part of the facts replaces, and its tokens, by the counts it
             was decided with.
-        lost: Values of the compacted messages that would not be sent any more; no secrets.
-        target: Tokens it was to come down to; 0 for as far as facts go.
-        target_missed: Tokens over the target; None where it is met, or there is none.
+        lost: Values of the compacted messages that would no longer be sent; secrets are redacted.
+        target: Target tokens of the prompt; 0 to compact as far as facts allow.
+        target_missed: Tokens over the target; None if it is met, or there is none.
         kept_tokens: Tokens sent beside the facts: system text, tools and the turns that stay; None
-            where nothing is compacted.
-        calls: Number of calls made in it, the present one included; 0 where that is unknown.
-        since_call: The call at which it was compacted last; None where nothing is compacted.
-        faults: Defects of it, unmodified, that a provider would refuse.
-        kept_values: Values that it keeps, and that the best simple way would in as many tokens;
-            None where nothing is compacted.
+            if nothing is compacted.
+        calls: Number of calls in the conversation, the present one included; 0 if unknown.
+        since_call: Number of the call at which it was compacted last; None if nothing is compacted.
+        faults: Faults of the unmodified conversation for which a provider would refuse it.
+        kept_values: Values that compaction keeps, and that the best simple way would keep in as
+            many tokens; None if nothing is compacted.
     """
 
     messages: tuple[msgspec.Raw, ...]
@@ -98,7 +98,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenEstimate:
-    """Counts as a model's provider does, near enough where its vocabulary is not published."""
+    """Counts tokens as a model's provider does; estimates if its vocabulary is not published."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -149,14 +149,14 @@ def dry_run(
     upstream_model: str,
     compact_chat: Callable[..., CompactedChat] = compact,
 ) -> DryRunResult:
-    """Compact a conversation as the gateway would, and report the result."""
-    scale = TokenEstimate(upstream_model)
-    again = _Recompactor(chat, policy, upstream_model, compact_chat)
-    wrong = chat_faults(chat.messages, chat.messages)
-    result = _unmodified_chat(chat, INVALID) if wrong else _compact(chat, again)
-    before = scale.prompt_tokens(chat.body)
-    after = scale.prompt_tokens(_body_with(chat, result.messages)) if result.changed else before
-    points = () if wrong else tuple(again.points())
+    """Compact a conversation as the gateway would, and return the result."""
+    estimate = TokenEstimate(upstream_model)
+    recompactor = _Recompactor(chat, policy, upstream_model, compact_chat)
+    faults = chat_faults(chat.messages, chat.messages)
+    result = _unmodified_chat(chat, INVALID) if faults else _compact(chat, recompactor)
+    before = estimate.prompt_tokens(chat.body)
+    after = estimate.prompt_tokens(_body_with(chat, result.messages)) if result.changed else before
+    call_ends = () if faults else tuple(recompactor.call_ends())
     return DryRunResult(
         messages=tuple(
             msgspec.Raw(msgspec.json.format(message, indent=-1)) for message in result.messages
@@ -176,16 +176,18 @@ def dry_run(
         lost=redact_values(result.lost, chat.messages),
         target=policy.target,
         target_missed=after - policy.target if 0 < policy.target < after else None,
-        kept_tokens=scale.prompt_tokens(_without_facts(chat, result)) if result.segments else None,
-        calls=len(points),
-        since_call=again.last_compaction(result, points),
-        faults=wrong,
-        kept_values=again.kept_values(result) if result.segments else None,
+        kept_tokens=estimate.prompt_tokens(_without_facts(chat, result))
+        if result.segments
+        else None,
+        calls=len(call_ends),
+        since_call=recompactor.last_compaction(result, call_ends),
+        faults=faults,
+        kept_values=recompactor.kept_values(result) if result.segments else None,
     )
 
 
 class _Recompactor:
-    """Compacts a conversation, or its first messages, as often as that is asked."""
+    """Compacts a conversation, or its first messages, any number of times."""
 
     def __init__(
         self,
@@ -194,7 +196,7 @@ class _Recompactor:
         model: str,
         compact_chat: Callable[..., CompactedChat],
     ) -> None:
-        self._said = chat
+        self._chat = chat
         self._policy = policy
         self._compact_chat = compact_chat
         self._memory = CompactionMemory()
@@ -205,10 +207,10 @@ class _Recompactor:
         """Compact the first messages.
 
         Raises:
-            CannotCompactError: If they go unmodified.
+            CannotCompactError: If they are sent unmodified.
         """
         return self._compact_chat(
-            self._said.messages[:end],
+            self._chat.messages[:end],
             self._policy,
             memory=self._memory,
             context=self._context,
@@ -216,34 +218,36 @@ class _Recompactor:
         )
 
     def kept_values(self, compacted: CompactedChat) -> KeptValues:
-        """The values that the whole conversation keeps, and that the best simple way would."""
+        """The values kept by compacting the whole conversation, and by the best simple way."""
         read = self._memory.parsed_messages.messages
         count, scope = self._context.count, self._context.scope
-        came, sent = (
+        original, sent = (
             [m for m in read(raws, count, scope) if m.voice is not Voice.AUTHORITY]
-            for raws in (self._said.messages, compacted.messages)
+            for raws in (self._chat.messages, compacted.messages)
         )
-        return compare_with_simple_ways(came, sent, count)
+        return compare_with_simple_ways(original, sent, count)
 
-    def points(self) -> Iterator[int]:
-        """The number of messages at each call; none where it is unknown."""
+    def call_ends(self) -> Iterator[int]:
+        """The number of messages at each call; nothing if unknown."""
         read = self._memory.parsed_messages.messages
         try:
             view = view_conversation(
-                read(self._said.messages, self._context.count, self._context.scope)
+                read(self._chat.messages, self._context.count, self._context.scope)
             )
         except CannotCompactError:
             return
         yield from view.points_after(0)
 
-    def last_compaction(self, compacted: CompactedChat, points: Sequence[int]) -> int | None:
-        """The call at which it was compacted last; None where it was not."""
+    def last_compaction(self, compacted: CompactedChat, call_ends: Sequence[int]) -> int | None:
+        """The number of the call at which it was compacted last; None if it was not."""
         if not compacted.segments:
             return None
         if compacted.reset or self._policy.once:
-            return len(points)
-        many = len(compacted.segments)
-        return 1 + bisect_left(points, many, key=lambda index: len(self.compact(index).segments))
+            return len(call_ends)
+        count = len(compacted.segments)
+        return 1 + bisect_left(
+            call_ends, count, key=lambda index: len(self.compact(index).segments)
+        )
 
 
 def _fact_parts(compacted: CompactedChat) -> tuple[dict[str, Any], ...]:
@@ -269,12 +273,12 @@ def _body_with(chat: ChatConversation, messages: Sequence[bytes]) -> bytes:
     return replace_fields(chat.body, {"messages": b"[" + b",".join(messages) + b"]"})
 
 
-def _compact(chat: ChatConversation, again: _Recompactor) -> CompactedChat:
-    """Compact the conversation; unmodified wherever the gateway would leave it alone."""
+def _compact(chat: ChatConversation, recompactor: _Recompactor) -> CompactedChat:
+    """Compact the conversation; unmodified if the gateway would leave it unmodified."""
     if why := client_compaction_kind(chat.fields, chat.messages):
         return _unmodified_chat(chat, why)
     try:
-        compacted = again.compact(len(chat.messages), names_lost=True)
+        compacted = recompactor.compact(len(chat.messages), names_lost=True)
     except CannotCompactError as why:
         return _unmodified_chat(chat, str(why) or "not_compactable")
     if compacted.changed and compacted.tokens_after > compacted.tokens_before:

@@ -1,6 +1,6 @@
 """The simulator in place of every provider, for ``thriftgate serve --simulated``.
 
-It runs in a thread of its own, so that it waits for nothing that the gateway does.
+It runs in a thread of its own, so that work on the gateway's event loop does not delay it.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 
-#: Folder within the gateway's: simulated costs stay out of its ledger.
+#: Subfolder of the gateway's folder, so that simulated costs stay out of the real ledger.
 _FOLDER: Final = "simulated"
 _START_TIMEOUT_S: Final = 30.0
 
@@ -30,7 +30,7 @@ _START_TIMEOUT_S: Final = 30.0
 def simulated_upstream(
     settings: Settings, shipped: Catalog, clock: Callable[[], float]
 ) -> Iterator[Settings]:
-    """The settings of a gateway whose calls all go to a simulator, which runs meanwhile.
+    """The settings of a gateway that sends all calls to a simulator; runs it meanwhile.
 
     Its ledger is a file of its own; no key of a provider is read, and no other store is used.
 
@@ -50,7 +50,7 @@ def simulated_upstream(
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Keep the folder to this process: a second catalog in it would end the first one's calls."""
+    """Lock the folder for this process: a second gateway would overwrite its catalog."""
     with (folder / SIMULATOR_LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

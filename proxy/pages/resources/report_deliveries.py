@@ -1,4 +1,4 @@
-"""``/api/v1/reports/scheduled``: reports of the policies file, and who was sent them."""
+"""``/api/v1/reports/scheduled``: reports of the policies file, and their deliveries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class DeliveryView:
         period: The period's name: ``2026-W47`` or ``2026-11``.
         recipient: ``mailto:`` and an address, or ``webhook``.
         state: ``sent``, ``due``, ``failing`` (it is tried again) or ``given up``.
-        sent: Time at which the recipient's server took it, in seconds since the epoch; null while
-            it did not.
+        sent: Time at which the recipient's server accepted it, in seconds since the epoch; null
+            until then.
         due: Time of the next try; null for none.
         failed_tries: Number of tries that failed.
         why: Reason of the last failure; "" for none.
@@ -52,14 +52,14 @@ class ScheduledReportView:
 
     Attributes:
         team: The team it is about; ``*`` for all.
-        by: Its dimensions.
+        by: The dimensions that its costs are grouped by.
         every: ``week`` or ``month``.
-        time_zone: Whose weeks or months they are.
-        recipients: Those who can be reached.
-        problems: Reasons that others cannot, in sentences.
+        time_zone: The time zone in which its weeks or months begin.
+        recipients: Recipients that can be reached.
+        problems: Reasons that further recipients cannot be reached, in sentences.
         next_period: Name of the period that is reported next.
         next_due: Time at which it is sent, in seconds since the epoch.
-        deliveries: The last ones, the latest period first; null where they are not known just now.
+        deliveries: The last deliveries, the latest period first; null if they are unknown now.
     """
 
     name: str
@@ -101,7 +101,7 @@ class ReportDeliveriesResource(Resource):
         return [self._view(report, by_report.get(report.name)) for report in reports]
 
     def _read(self, reports: Sequence[ScheduledReport]) -> Mapping[str, Sequence[ReportDelivery]]:
-        """The last deliveries of reports by name; blocks."""
+        """The last deliveries of each report, by the report's name; blocks."""
         last = self._store.report_deliveries.last_deliveries
         return {report.name: last(report.name, MAX_DELIVERIES) for report in reports}
 

@@ -1,10 +1,11 @@
-"""The places where each kind of cache stores prefixes and looks for them, as far as we can know.
+"""The places where each kind of cache looks for prefixes and writes them, and entries' lifetimes.
 
-Places are counted in blocks from the start: 0 is the empty prefix. The caches' rules in tokens are
-in ``proxy.caches``.
+A place is a number of blocks from the start: 0 is the empty prefix. The caches' rules in tokens are
+in ``proxy.caches``. Here they are applied to a call: where a cache looks up entries, which it reads
+and renews, which it writes, and how long an entry lives.
 
-A prompt's tokens are known once it was answered; those of its parts are estimated. Near the least
-that a cache stores, an estimate says little, and only an answer tells whether a part is kept:
+A prompt's tokens are known once it was answered; the tokens of its parts are estimated. Near the
+minimum cacheable length an estimate is too inexact, and only an answer shows if a part was stored:
 ``UnstoredPrefixes`` remembers prefixes that were marked and yet not stored.
 """
 
@@ -27,34 +28,34 @@ from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
 
-#: The cache in which nothing but what is marked is stored.
+#: The cache that stores only prefixes that end at a mark.
 _ANTHROPIC: Final = "anthropic-breakpoint"
-#: Factor above the least at which an estimate may be and still mean less.
+#: Estimates up to this factor above the minimum cacheable length may still be below it in truth.
 _ESTIMATE_ERROR_FACTOR: Final = 1.4
-#: Bytes of a prefix, as measured.
+#: Bytes that a remembered prefix takes, as measured.
 _PREFIX_BYTES: Final = 140
-#: Seconds after which a prefix is given another chance: it may have been lost, not left out.
+#: Seconds until an unstored prefix is tried again: it may have been evicted, not refused.
 _RETRY_AFTER_S: Final = 3600.0
 
 
 def stores_marks_alone(call: SentCall) -> bool:
-    """True if nothing is stored, and paid for, but what a mark ends."""
+    """True if only prefixes that end at a mark are stored and paid for."""
     return call.regime.name == _ANTHROPIC or call.explicit
 
 
 def stores_at_breakpoints(regime: Regime) -> bool:
-    """True if what is stored ends at breakpoints; else the longest prefix seen is read."""
+    """True if entries end at breakpoints; otherwise the longest prefix seen is read."""
     return regime.takes_marks or regime.name == "prefix-unit"
 
 
 def entry_keys(call: SentCall, end: int) -> tuple[int, ...]:
-    """The keys of entries at the end of a block that the call reads."""
+    """The keys of the entries at the end of a block that the call can read."""
     point = call.entry_points[end]
-    return tuple(point + by for by in readable_writers(explicit=call.explicit))
+    return tuple(point + writer for writer in readable_writers(explicit=call.explicit))
 
 
 def lookup_places(call: SentCall) -> Sequence[int]:
-    """Number of blocks before each place where an entry is looked for, the longest first."""
+    """The places where the cache looks for an entry, in blocks, the longest prefix first."""
     return call.once(_lookup_places)
 
 
@@ -78,11 +79,11 @@ def _lookup_places(call: SentCall) -> Sequence[int]:
 def written_breakpoints(
     call: SentCall, known_blocks: int, scale: TokenScale | None = None
 ) -> Sequence[tuple[int, str, int]]:
-    """Number of blocks before each breakpoint, its lifetime, and who writes it.
+    """Each breakpoint that a call writes: blocks before it, lifetime, and writer.
 
     Args:
-        known_blocks: Number of its blocks that were sent before.
-        scale: Tokens of its bytes; by estimate where left out.
+        known_blocks: Number of the call's blocks that were sent before.
+        scale: Converts the call's bytes to tokens; an estimate if None.
     """
     if call.regime.name == "prefix-unit":
         ends = _unit_ends(call, known_blocks, scale or call.scale())
@@ -91,29 +92,29 @@ def written_breakpoints(
 
 
 def _marked_breakpoints(call: SentCall) -> Sequence[tuple[int, str, int]]:
-    """The breakpoints that a cache with marks writes, whatever was sent before."""
+    """The breakpoints written by a cache with marks; they do not depend on earlier calls."""
     if call.regime.name == "openai-breakpoint":
         rules = openai_breakpoint.provider_rules(call.regime.provider)
         written = openai_breakpoint.written_breakpoints(call, call.implicit_breakpoints, rules)
-        return [(block + 1, ttl, by) for block, ttl, by in written]
+        return [(block + 1, ttl, writer) for block, ttl, writer in written]
     marks = marked_blocks(call)
     written_marks = marks[max(0, len(marks) - call.regime.marks) :]
     return [(block + 1, call.marks[block], BY_MARK) for block in written_marks]
 
 
 def _unit_ends(call: SentCall, known_blocks: int, scale: TokenScale) -> list[int]:
-    """Number of blocks before the first end at or behind the end of each unit that is kept."""
+    """For each stored unit, the first block end at or after the unit's end, in blocks."""
     ends = [scale.tokens_of(size) for size in call.ends]
     lengths = prefix_unit.unit_lengths(ends[-1], prefix_unit.DEEPSEEK, shared=ends[known_blocks])
     return sorted({bisect_left(ends, length) for length in lengths} - {0})
 
 
 def used_places(call: SentCall, hit: int, scale: TokenScale) -> Sequence[int]:
-    """The places where it looks whose entries live on with a read, the longest first.
+    """The lookup places whose entries a read renews, the longest prefix first.
 
     Args:
-        hit: Number of blocks before the end of the entry that is read.
-        scale: Tokens of its bytes.
+        hit: Number of blocks in the entry that is read.
+        scale: Converts the call's bytes to tokens.
     """
     places = lookup_places(call)
     if call.regime.name not in ("openai-breakpoint", "prefix-unit"):
@@ -127,35 +128,35 @@ def used_places(call: SentCall, hit: int, scale: TokenScale) -> Sequence[int]:
 
 
 def written_life(call: SentCall, ttl: str, before: EntryLife | None, now: float) -> EntryLife:
-    """The life of an entry that a call writes now, over the one that stood there."""
+    """The lifetime of an entry that a call writes now, which may replace an earlier entry."""
     if call.regime.name == "prefix-unit":
         return prefix_unit.unit_life(before, now, prefix_unit.DEEPSEEK)
     return EntryLife(now, lifetime_s(call.regime, ttl))
 
 
 class StoredEntries(NamedTuple):
-    """The entries at the end of a prefix, by who wrote them."""
+    """The entries at the end of a prefix, by their writer: a mark or the provider's rule."""
 
     by_mark: EntryLife | None = None
     by_rule: EntryLife | None = None
 
     def readable_entry(self, *, explicit: bool) -> EntryLife | None:
-        """The entry that is read; of two, the one that lives longer."""
+        """The entry that a call reads; of two, the one that lives longer."""
         mark, rule = self.by_mark, self.by_rule
         if rule is None or not _reads_rules(explicit=explicit):
             return mark
         return rule if mark is None else max(mark, rule, key=lambda life: life.ends)
 
     def after_read(self, now: float, *, explicit: bool) -> "StoredEntries":
-        """The same once it was read."""
+        """These entries after a read now."""
         mark, rule = self.by_mark, self.by_rule
         if rule is not None and _reads_rules(explicit=explicit):
             rule = rule.after_use(now)
         return StoredEntries(mark and mark.after_use(now), rule)
 
-    def after_write(self, call: SentCall, ttl: str, by: int, now: float) -> "StoredEntries":
-        """The same once a call wrote it."""
-        if by == BY_MARK:
+    def after_write(self, call: SentCall, ttl: str, writer: int, now: float) -> "StoredEntries":
+        """These entries after a write now."""
+        if writer == BY_MARK:
             return self._replace(by_mark=written_life(call, ttl, self.by_mark, now))
         return self._replace(by_rule=written_life(call, ttl, self.by_rule, now))
 
@@ -165,21 +166,21 @@ def _reads_rules(*, explicit: bool) -> bool:
 
 
 def lifetime_s(regime: Regime, ttl: str) -> float:
-    """Seconds of a lifetime; the shortest for an unknown one, no end where only room matters."""
+    """Seconds of a named lifetime; the shortest if unknown, infinite if the regime sets none."""
     if ttl in regime.lifetimes:
         return regime.lifetimes[ttl]
     return min(regime.lifetimes.values(), default=inf)
 
 
 def has_stored_nothing(regime: Regime, usage: Usage | None) -> bool:
-    """True if the provider says, by the bill for it, that nothing was stored or found."""
+    """True if the provider bills writes and billed neither a cache write nor a cache read."""
     return bool(usage and regime.writes and not usage.cache_write_tokens and not usage.cache_read)
 
 
 class UnstoredPrefixes:
-    """Prefixes of which an answer said that they are not stored.
+    """Prefixes that an answer showed not to be stored.
 
-    Only those are taken for such whose estimate is near the least.
+    Only prefixes whose estimate is near the minimum cacheable length are recorded.
     """
 
     def __init__(self) -> None:
@@ -187,17 +188,17 @@ class UnstoredPrefixes:
         self.indexes = (self._until,)
 
     def is_unstored(self, point: int, now: float) -> bool:
-        """True if the prefix that ends here is known not to be stored."""
+        """True if the prefix that ends at this point is known not to be stored."""
         return (self._until.peek(point) or 0.0) > now
 
     def record_answer(
         self, call: SentCall, hit: int, scale: TokenScale, usage: Usage, now: float
     ) -> bool:
-        """Learn from an answer; whether a prefix proved not to be stored.
+        """Learn from an answer; True if it showed that a prefix is not stored.
 
         Args:
-            hit: Number of blocks before the end of the longest entry that should be there.
-            scale: Tokens of its bytes.
+            hit: Number of blocks in the longest entry that should be stored.
+            scale: Converts the call's bytes to tokens.
         """
         if call.regime.name != _ANTHROPIC:
             return False
@@ -207,7 +208,7 @@ class UnstoredPrefixes:
         elif hit and not usage.cache_read:
             doubted = [hit]
         if not all(self._is_near(call, place, scale) for place in doubted):
-            return False  # what is long enough by far was refused, or was lost
+            return False  # a prefix well above the minimum was refused or evicted, not too short
         for place in doubted:
             self._until.put(call.points[place], now + _RETRY_AFTER_S)
         if hit and usage.cache_read:
@@ -215,6 +216,6 @@ class UnstoredPrefixes:
         return bool(doubted)
 
     def _is_near(self, call: SentCall, place: int, scale: TokenScale) -> bool:
-        end = call.ends[place]  # images behind it make the prompt's average too high for it
+        end = call.ends[place]  # images after it make the prompt's average tokens per byte too high
         tokens = min(scale.tokens_of(end), end // BYTES_PER_TOKEN)
         return tokens < call.regime.least * _ESTIMATE_ERROR_FACTOR

@@ -120,7 +120,7 @@ class AnswerStream(EventReader):
         if event.type == "message_stop":
             return self._final_parts()
         if event.type == "message_start" and event.message is not None:
-            self._writer.name = event.message.id
+            self._writer.answer_id = event.message.id
             merge_usage(self._usage, event.message.usage or {})
             return self._writer.begin()
         if event.type == "message_delta":

@@ -1,4 +1,4 @@
-"""Writes answers of chat completions, whole or as chunks, for the wires of other APIs.
+"""Writes answers in the chat completions format, whole or as chunks, from other APIs' answers.
 
 Source: OpenAI API reference, the chat completion object, chat completion chunks (2026-11).
 """
@@ -18,7 +18,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ChatReply(msgspec.Struct, frozen=True):
-    """The facts of a call that its answer repeats.
+    """The fields of a call that its answer repeats.
 
     Attributes:
         created: Arrival of the call, in whole seconds since the epoch.
@@ -29,46 +29,42 @@ class ChatReply(msgspec.Struct, frozen=True):
     created: int
     wants_usage: bool = False
 
-    def completion(self, name: str, choices: list[Json], **more: object) -> Json:
-        """A whole completion; of the further fields those that are not None.
+    def completion(self, answer_id: str, choices: list[Json], **more: object) -> Json:
+        """A whole completion; further fields are left out if None."""
+        known_fields = {field: value for field, value in more.items() if value is not None}
+        return self.frame(answer_id, "chat.completion") | {"choices": choices} | known_fields
 
-        Args:
-            name: Its id.
-        """
-        known_fields = {name: value for name, value in more.items() if value is not None}
-        return self.frame(name, "chat.completion") | {"choices": choices} | known_fields
-
-    def frame(self, name: str, kind: str) -> Json:
-        """The fields that come first."""
-        return {"id": name, "object": kind, "created": self.created, "model": self.model}
+    def frame(self, answer_id: str, kind: str) -> Json:
+        """The fields that come first in a completion or chunk."""
+        return {"id": answer_id, "object": kind, "created": self.created, "model": self.model}
 
 
 def chat_reply(call: Call) -> ChatReply:
-    """The facts of a chat call that its answer repeats."""
+    """The fields of a chat call that its answer repeats."""
     wants_usage = call.fields is not None and call.fields.wants_usage
     return ChatReply(call.substitute or call.model, int(call.arrived), wants_usage)
 
 
 class ChunkWriter:
-    """Writes the chunks of one stream; what all of them repeat is encoded once."""
+    """Writes the chunks of one stream; fields that all chunks repeat are encoded once."""
 
-    __slots__ = ("_head", "_name", "_open_head", "_open_tail", "_reply", "_tail")
+    __slots__ = ("_answer_id", "_head", "_open_head", "_open_tail", "_reply", "_tail")
 
     def __init__(self, reply: ChatReply) -> None:
         self._reply = reply
         self._tail = b',"usage":null}\n\n' if reply.wants_usage else b"}\n\n"
         self._open_tail = b',"logprobs":null,"finish_reason":null}]' + self._tail
-        self.name = ""
+        self.answer_id = ""
 
     @property
-    def name(self) -> str:
+    def answer_id(self) -> str:
         """The id of the answer."""
-        return self._name
+        return self._answer_id
 
-    @name.setter
-    def name(self, name: str) -> None:
-        self._name = name
-        frame = _encode(self._reply.frame(name, "chat.completion.chunk"))
+    @answer_id.setter
+    def answer_id(self, answer_id: str) -> None:
+        self._answer_id = answer_id
+        frame = _encode(self._reply.frame(answer_id, "chat.completion.chunk"))
         self._head = b"data: " + frame[:-1] + b',"choices":['
         self._open_head = self._head + b'{"index":0,"delta":'
 
@@ -79,11 +75,11 @@ class ChunkWriter:
     def chunk(
         self, delta: Json, index: int = 0, reason: str | None = None, **more: object
     ) -> bytes:
-        """A chunk with one choice; of the further fields those that are not None."""
+        """A chunk with one choice; further fields are left out if None."""
         if not (index or reason or more):  # nearly all chunks
             return self._open_head + _encode(delta) + self._open_tail
         choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
-        further = {name: value for name, value in more.items() if value is not None}
+        further = {field: value for field, value in more.items() if value is not None}
         fields = b"," + _encode(further)[1:-1] if further else b""
         return self._head + _encode(choice) + b"]" + fields + self._tail
 
@@ -106,25 +102,24 @@ def chat_choice(message: Json, reason: str, index: int = 0) -> Json:
 def chat_message(
     words: str, calls: list[Json], *, refusal: str | None = None, **more: object
 ) -> Json:
-    """The assistant's message; of calls and the further fields those that are not empty."""
+    """The assistant's message; calls and further fields are left out if empty."""
     content = words or (None if calls else "")
-    filled = {name: value for name, value in (more | {"tool_calls": calls}).items() if value}
+    filled = {field: value for field, value in (more | {"tool_calls": calls}).items() if value}
     return {"role": "assistant", "content": content, "refusal": refusal} | filled
 
 
-def function_call(name: str, function: str, arguments: str) -> Json:
+def function_call(call_id: str, function: str, arguments: str) -> Json:
     """A call of a function.
 
     Args:
-        name: Id of the call.
         arguments: JSON text.
     """
     called = {"name": function, "arguments": arguments}
-    return {"id": name, "type": "function", "function": called}
+    return {"id": call_id, "type": "function", "function": called}
 
 
 def usage_object(usage: Usage | None, *, has_writes: bool) -> Json | None:
-    """A completion's usage, where prompt tokens include cached ones; None for none.
+    """A completion's usage, whose prompt tokens include cached tokens; None if unknown.
 
     Args:
         has_writes: True if the provider counts what it writes to its cache.

@@ -1,15 +1,15 @@
-"""Functions of chat completions, the forerunners of tools, for models that know tools alone; pure.
+"""Translates deprecated functions of chat completions to tools, and calls back; pure.
 
 ::
 
     functions                        ─▶  tools, parallel_tool_calls false
     function_call                    ─▶  tool_choice
-    function_call of an assistant    ─▶  tool_calls of one, whose id is made from its place
+    function_call of an assistant    ─▶  one entry of tool_calls; its id holds the message's index
     role function                    ─▶  role tool, which answers the call before it
     function_call of an answer       ◀─  tool_calls
 
 Source: OpenAI API reference, create chat completion, deprecated fields; Anthropic, OpenAI SDK
-compatibility, which says functions the same way (2026-11).
+compatibility, which accepts the same functions (2026-11).
 """
 
 from typing import Any, Final
@@ -31,7 +31,7 @@ _UNREADABLE: Final = (KeyError, msgspec.DecodeError, UnicodeDecodeError, Recursi
 
 
 def has_functions(body: bytes) -> bool:
-    """True if a chat body offers functions, so that its caller reads ``function_call``."""
+    """True if a chat body offers functions, so that its caller expects ``function_call``."""
     return _MARKS[0] in body and raw_field(body, "functions") not in {None, _NULL, b"[]"}
 
 
@@ -62,7 +62,7 @@ def with_tools(body: bytes) -> bytes:
 
 
 def _as_tool_messages(messages: list[Fields]) -> list[Fields]:
-    """Messages whose calls and results are those of tools."""
+    """The messages with function calls and results rewritten as tool calls and results."""
     call_id = ""
     for number, message in enumerate(messages):
         function = message.pop("function_call", _NULL)

@@ -62,8 +62,8 @@ class ChunkStream(EventReader):
             self._has_ended = True
             yield self._writer.error(failure_of_object(answer.error))
             return
-        if not self._writer.name:
-            self._writer.name = answer.response_id
+        if not self._writer.answer_id:
+            self._writer.answer_id = answer.response_id
         merge_usage(self._usage, answer.usage_metadata or {})
         if answer.is_blocked:
             yield from self._begin(0)
@@ -89,7 +89,9 @@ class ChunkStream(EventReader):
         """The change that a part makes; empty for none."""
         if part.function_call is not None:
             return {
-                "tool_calls": [self._numbers.tool_call(index, part, id_tail(self._writer.name))]
+                "tool_calls": [
+                    self._numbers.tool_call(index, part, id_tail(self._writer.answer_id))
+                ]
             }
         if part.thought:
             return {"reasoning_content": part.text} if part.text else {}

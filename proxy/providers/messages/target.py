@@ -1,4 +1,4 @@
-"""The chat form that a route's upstream takes of a Messages call."""
+"""The form in which a Messages call is sent to an upstream that speaks chat completions."""
 
 from typing import Final, Literal
 
@@ -17,7 +17,7 @@ ThinkingForm = Literal["none", "text", "blocks", "sealed"]
 #: Ids of tool calls that an upstream takes: any, 40 characters, or nine letters and digits.
 IdForm = Literal["any", "short", "nine"]
 
-#: Providers that take no list of parts where there is text alone.
+#: Providers that accept text only as a string, not as a list of parts.
 #: Source: litellm 1.109, transformation for DeepSeek (2026-11).
 _PLAIN_TEXT: Final = frozenset({"deepseek"})
 #: Source: OpenAI API reference, ``stop`` (2026-11).
@@ -31,12 +31,12 @@ class ChatTarget(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         takes_extras: True if it takes the gateway's own chat fields: ``thinking``, ``is_error``,
             and images in tool messages; so do upstreams that serve Claude by chat completions.
-        takes_marks: True if its cache takes marks, or planning is to see them.
+        takes_marks: True if its cache reads cache marks, or planning needs them.
         plain_text: True if several texts of one message are sent as one.
         max_stops: The most stop sequences; None for no limit, 0 if it takes none.
-        takes_call_extras: True if it wants to see again what it attached to its calls, and refuses
-            calls without, as Google does.
-        sees: True if its model sees images and reads files, or nobody said that it does not.
+        takes_call_extras: True if it needs the extra fields of its own tool calls sent back, and
+            refuses calls without them, as Google does.
+        sees: True if its model reads images and files, or the catalog does not say otherwise.
         drops_server_tools: True if tools and edits that only Anthropic runs are left out with a
             note; False refuses them by name.
     """
@@ -73,7 +73,7 @@ def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget
     if serves_by_responses(route):
         thinking = "sealed"
     stops = None if takes_any else _MAX_STOPS
-    is_plain = provider in _PLAIN_TEXT  # a mark would part its texts, and its cache takes none
+    is_plain = provider in _PLAIN_TEXT  # a mark would split its texts, and its cache reads no marks
     ids: IdForm = "short" if is_openai(route) else "any"
     return ChatTarget(
         thinking="blocks" if is_claude else thinking,

@@ -92,7 +92,7 @@ class ResponsesChunks(EventReader):
         super().__init__()
         self._reply = reply
         self._writer = ChunkWriter(reply)
-        self._writer.name = Response().chat_id
+        self._writer.answer_id = Response().chat_id
         self._calls: dict[int, _OpenCall] = {}
         #: Place of the last words of each field.
         self._places: dict[str, tuple[int, int]] = {}
@@ -177,8 +177,8 @@ class ResponsesChunks(EventReader):
 
     def _name(self, response: Response) -> None:
         """Name the answer by the first response that has an id."""
-        if response.id and self._writer.name == Response().chat_id:
-            self._writer.name = response.chat_id
+        if response.id and self._writer.answer_id == Response().chat_id:
+            self._writer.answer_id = response.chat_id
 
     def _final_chunks(self, response: Response) -> Iterator[bytes]:
         self._has_ended = True

@@ -58,7 +58,7 @@ class ReasonCounts:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all values counted."""
         return sum(reason.count for reason in self._reasons.values())
 
     def most_frequent(self) -> tuple[ReasonCount, ...]:
@@ -67,19 +67,19 @@ class ReasonCounts:
 
 
 class RecordedSource:
-    """Every call of some log files; a file's times go on where those of the file before ended.
+    """Every call of some log files; the times of each file continue after the previous file's end.
 
-    Calls change places within a window, as exports begin with the newest; where the window is too
-    small, or there are no times, the order is the file's.
+    Calls are sorted by time within a window, because exports begin with the newest call. If the
+    window is too small, or the log has no times, calls stay in the file's order.
 
     Args:
-        gap: Seconds between two calls where the log has no times.
+        gap: Seconds between two calls if the log has no times.
         speed: Speed of the replay, as a multiple of the recorded one.
         window: Bytes of calls that are put in order at once.
 
     Attributes:
-        bad: Values that are no calls, by the reason.
-        late: Calls that came too late to be put in order.
+        bad: Counts of values that are not calls, by reason.
+        late: Number of calls too far from their place to be sorted within the window.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class RecordedSource:
     def _readable(
         self, calls: Iterable[RecordedCall | OperatorError], where: str
     ) -> Iterator[RecordedCall]:
-        """The calls, each with its place; what is none is counted."""
+        """The calls, each with its place in the log; values that are not calls are counted."""
         try:
             for call in calls:
                 if isinstance(call, OperatorError):
@@ -171,7 +171,7 @@ class RecordedSource:
 def _sort_in_window(
     timed: Iterator[tuple[float, RecordedCall]], window: int
 ) -> Iterator[tuple[float, RecordedCall]]:
-    """The calls by time, as far as a window lets them change places."""
+    """The calls sorted by time within a window."""
     waiting: list[tuple[float, int, RecordedCall]] = []
     waiting_bytes = 0
     for number, (time, call) in enumerate(timed):

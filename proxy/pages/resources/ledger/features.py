@@ -26,7 +26,7 @@ RESUMABLE: Final[tuple[Resumable, ...]] = get_args(Resumable)
 _PATH: Final = "/features/{team}/{feature}"
 
 FeatureName = Annotated[str, AfterValidator(lambda name: "" if name == "-" else name)]
-"""A feature in a path; ``-`` is that of calls that name none."""
+"""A feature in a path; ``-`` stands for the calls that name no feature."""
 
 
 class ModeRequest(BaseModel):
@@ -44,7 +44,7 @@ class LayoutDecision(BaseModel):
 
 
 class CompactionModeRequest(BaseModel):
-    """The mode of compaction of a feature; what is left out stays, null is the usual."""
+    """A feature's compaction mode; omitted fields stay unchanged, null resets to the default."""
 
     mode: CompactionMode
     keep_turns: OptionalCount = Field(default=None, description="Last turns that stay unmodified.")
@@ -55,10 +55,10 @@ class CompactionModeRequest(BaseModel):
 
 @dataclass(eq=False)
 class FeaturesResource(Resource):
-    """Settings of features as viewers see and change them.
+    """The settings of features, which viewers read and change.
 
     Args:
-        compaction: Mode of features without a chosen mode.
+        compaction: Compaction mode of features without a mode of their own.
     """
 
     tag = "features"
@@ -128,14 +128,14 @@ class FeaturesResource(Resource):
     async def resume(
         self, viewer: Viewer, place: LayoutScope, parts: Collection[Resumable] = RESUMABLE
     ) -> None:
-        """Plans a suspended feature again, and compacts one that was stepped back as chosen.
+        """Resumes planning that was suspended, and compaction in the chosen mode if it was reduced.
 
         Args:
-            place: The feature, and the family on which it was suspended.
-            parts: Parts that are to go on, where they were stopped.
+            place: The feature, and the model family on which its planning was suspended.
+            parts: The parts to resume.
 
         Raises:
-            CallerError: None of these was stopped.
+            CallerError: None of these parts was stopped.
         """
         await self._place(viewer, place.team, place.feature)
         store, by, now = self._store, viewer.name, self._now()
@@ -173,7 +173,7 @@ class FeaturesResource(Resource):
     async def _place(
         self, viewer: Viewer, team: str, feature: str, family: str = ""
     ) -> LayoutScope:
-        """The scope of a change, whose team there is."""
+        """The scope of a change; its team must exist."""
         check_allowed(viewer, Action.CHANGE_TEAM_SETTINGS, team)
         teams = await self._store.ask(self._store.teams.all)
         if all(known_team.id != team for known_team in teams):

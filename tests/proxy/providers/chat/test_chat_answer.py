@@ -55,7 +55,7 @@ def test_a_message_of_calls_alone_has_no_content_and_no_empty_field() -> None:
 @pytest.mark.parametrize("wants_usage", [False, True])
 def test_chunks_say_usage_only_where_it_was_asked_for(*, wants_usage: bool) -> None:
     writer = ChunkWriter(ChatReply("m", 7, wants_usage))
-    writer.name = "id"
+    writer.answer_id = "id"
     usage = {"prompt_tokens": 1}
     chunk, *end = data(writer.chunk({"content": "a"}, 1, "stop", tier=None) + writer.end(usage))
 
