@@ -262,8 +262,7 @@ class Speech:
         facts = self._replies.get(index - 1, ())
         strength = reference_strength(message.text)
         last = max((place for place, fact in enumerate(facts) if _asks(fact)), default=-1)
-        is_refused = last < 0 and bool(facts) and is_refusal(message.text)
-        if strength is ReferenceStrength.CHOOSES or is_refused:
+        if strength is ReferenceStrength.CHOOSES or self._is_refused(index - 1):
             return facts
         return facts[max(0, last - 1) : last + 1] if strength else ()
 
@@ -272,7 +271,16 @@ class Speech:
         facts = self._replies.get(index + 1, ())
         size = sum(len(fact.text.encode(errors="replace")) for fact in facts)
         is_asked = message.text.rstrip().endswith(_ASKING)
-        return facts if is_asked and size <= _SHORT_REPLY_BYTES else ()
+        is_short = size <= _SHORT_REPLY_BYTES and not self._is_refused(index + 1)
+        return facts if is_asked and is_short else ()
+
+    def _is_refused(self, index: int) -> bool:
+        """True if a user's message refuses the reply before it, which asks nothing."""
+        facts, messages = self._replies.get(index, ()), self._part.region.messages
+        if not facts or any(map(_asks, facts)) or index + 1 >= len(messages):
+            return False
+        answer = messages[index + 1]
+        return answer.voice is Voice.USER and is_refusal(answer.text)
 
 
 def _is_apart(before: Fact, fact: Fact, gone: Sequence[int]) -> bool:

@@ -362,3 +362,15 @@ def test_a_no_to_the_question_at_a_replys_end_refuses_nothing_told_before_it():
     )
 
     assert ["The reference is 2EGCVFWC."] in told
+
+
+def test_a_short_refused_proposal_stands_with_its_refusal_and_not_with_the_question():
+    asked, refused = variants(
+        user("And if it rains?"),
+        assistant("Then the Fernhouse."),
+        user("No, my father is bored by plants."),
+        is_bounded=True,
+    )
+
+    assert "Then the Fernhouse." not in asked
+    assert refused[:2] == ["Then the Fernhouse.", "No, my father is bored by plants."]
