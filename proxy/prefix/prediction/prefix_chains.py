@@ -362,11 +362,11 @@ class PrefixChainIndex:
             stored = entries.peek(point) or StoredEntries()
             entries.put(point, stored.after_read(now, explicit=call.explicit))
         behind = hit if call.regime.takes_marks else 0
-        for place, ttl, by in written_breakpoints(call, known_blocks, scale):
+        for place, ttl, writer in written_breakpoints(call, known_blocks, scale):
             if place > behind and scale.tokens_of(call.ends[place]) >= call.regime.least:
                 point = call.entry_points[place]
                 stored = entries.peek(point) or StoredEntries()
-                entries.put(point, stored.after_write(call, ttl, by, now))
+                entries.put(point, stored.after_write(call, ttl, writer, now))
 
     def _minute_calls(self, way: int, now: float) -> MinuteCalls:
         return (self._routes.peek(way) or MinuteCalls(now)).at(now)

@@ -104,7 +104,7 @@ def _with_function_call(event: bytes) -> bytes:
     for choice in chunk["choices"]:
         part = choice.get("message") or choice.get("delta") or {}
         for call in part.pop("tool_calls", None) or ():
-            if not call.get("index"):
+            if not call.get("index"):  # a caller of functions reads one call alone
                 part.setdefault("function_call", call["function"])
         if choice.get("finish_reason") == "tool_calls":
             choice["finish_reason"] = "function_call"

@@ -68,11 +68,11 @@ def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget
             drops_server_tools=drops_server_tools,
         )
     is_claude = serves_claude(route)
-    takes_any = "extra_sampling" in traits
-    thinking: ThinkingForm = "text" if takes_any or provider in READS_REASONING else "none"
+    has_extra_sampling = "extra_sampling" in traits
+    thinking: ThinkingForm = "text" if has_extra_sampling or provider in READS_REASONING else "none"
     if serves_by_responses(route):
         thinking = "sealed"
-    stops = None if takes_any else _MAX_STOPS
+    stops = None if has_extra_sampling else _MAX_STOPS
     is_plain = provider in _PLAIN_TEXT  # a mark would split its texts, and its cache reads no marks
     ids: IdForm = "short" if is_openai(route) else "any"
     return ChatTarget(

@@ -1,4 +1,4 @@
-"""``/api/v1/budgets`` and ``/api/v1/alerts``: counters of budgets, and alerts that go on."""
+"""``/api/v1/budgets`` and ``/api/v1/alerts``: counters of budgets, and open alerts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ _MAX_ALERTS: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetsView:
-    """Counters of budgets in their windows of now; null where they are not known just now."""
+    """Counters of budgets in their current windows; null if they are unknown now."""
 
     counters: Sequence[BudgetCounter] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertsView:
-    """Alerts that go on, by urgency, the newest of each first; null where they are not known now.
+    """Open alerts by urgency, the newest of each urgency first; null if they are unknown now.
 
     Attributes:
         alerts: The first fifty.
@@ -73,7 +73,7 @@ class BudgetsResource(Resource):
 
     @route("GET", "/alerts", name="list_alerts")
     async def alerts(self, viewer: SignedIn) -> AlertsView:
-        """Alerts that go on."""
+        """Lists open alerts."""
         check_allowed(viewer, Action.SEE_OPERATIONS)
         if viewer.teams is not None:  # alerts name teams
             return AlertsView(alerts=(), total=0)
