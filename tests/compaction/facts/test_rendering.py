@@ -232,10 +232,10 @@ def test_head_says_that_rules_hold_only_where_one_stands():
         ("find(a) → b", "instructions; → result.]"),
         ("a ¶ b", "instructions; ¶ line end.]"),
         ("find(a) → b ¶ c", "instructions; → result, ¶ line end.]"),
-        ("a […] b", "[Earlier turns, … cut: data"),
-        ("pay(…)", "[Earlier turns, … cut: data"),
-        ("find(a) → …", "[Earlier turns, … cut: data"),
-        ("[… 90 characters cut …]", "[Earlier turns, … cut: data"),
+        ("a […] b", "[Earlier turns, … = left out: data"),
+        ("pay(…)", "[Earlier turns, … = left out: data"),
+        ("find(a) → …", "[Earlier turns, … = left out: data"),
+        ("[… 90 characters cut …]", "[Earlier turns, … = left out: data"),
     ],
 )
 def test_signs_are_explained_where_they_stand(text, explanation):

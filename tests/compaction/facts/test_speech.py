@@ -329,7 +329,7 @@ def test_a_segment_joins_no_question_to_the_answer_of_another_and_explains_the_m
     text = segment_within(region(*talk), 55, estimate_tokens).text
 
     head, *stands = text.split("\n")
-    assert head.startswith("[Earlier turns, … cut: data")
+    assert head.startswith("[Earlier turns, … = left out: data")
     assert stands == [
         "user: Which hotel near Waterloo Bridge has 40 rooms and a pool?",
         "assistant: … Bus 76 leaves from stand C4 every 12 minutes.",
