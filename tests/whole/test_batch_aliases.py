@@ -62,6 +62,8 @@ def test_a_batch_with_a_name_for_another_providers_model_is_refused_as_anthropic
 
     assert refused.status_code == 400
     assert (document["type"], document["error"]["type"]) == ("error", "invalid_request_error")
-    assert document["error"]["message"].startswith("`requests[1].params.model`: fast means gpt-lab")
+    assert document["error"]["message"].startswith(
+        "`requests[1].params.model`: fast is your team's alias for gpt-lab"
+    )
     assert len(lone_team.lab.exchanges) == before
     assert [receipt.status for receipt in lone_team.receipts(document["request_id"])] == [400]
