@@ -49,11 +49,13 @@ def exchange_fact(
     find: TextAnalyzer = analyze_uncached,
 ) -> Fact:
     """A call and what came back as a fact; an action's line ends with how it ended."""
-    called, said = exchange.called, format_result(exchange.result)
+    called, result_text = exchange.called, format_result(exchange.result)
     came, ended = _LEFT_OUT if exchange.result else "", exchange_outcome(exchange, find)
     return Fact(
         kind=kind,
-        text=find(_exchange_line, kind.value, called.name, called.arguments, came, said, ended),
+        text=find(
+            _exchange_line, kind.value, called.name, called.arguments, came, result_text, ended
+        ),
         turns=(exchange.turn,),
         messages=exchange.messages,
         key=key,
@@ -82,16 +84,18 @@ def _exchange_line(
         ended: Its outcome.
     """
     exchange = _bare_exchange(name, arguments, came)
-    said = unquote_json(flatten_text(said_result))
-    said = "" if _says_no_more(said, ended) else said
+    result_text = unquote_json(flatten_text(said_result))
+    result_text = "" if _says_no_more(result_text, ended) else result_text
     max_chars = _MAX_ARGUMENT_CHARS if came else _MAX_THOUGHT_CHARS
-    text = call_line(exchange.called, max_chars, said) if name or arguments else "result"
+    text = call_line(exchange.called, max_chars, result_text) if name or arguments else "result"
     says_outcome = kind == FactKind.ACTION
-    outcome_text = said if says_outcome or said else _outcome_in_place(exchange, ended)
+    outcome_text = (
+        result_text if says_outcome or result_text else _outcome_in_place(exchange, ended)
+    )
     line = f"{text}{ARROW}{outcome_text}" if outcome_text else text
     words = ended.partition(": ")[2] or ended
     is_left_out = ended.startswith(ERROR) and words not in line
-    if ended.startswith(ERROR) and words in said:
+    if ended.startswith(ERROR) and words in result_text:
         ended = ERROR
     return f"{line}{ARROW}{ended}" if says_outcome or is_left_out else line
 

@@ -147,8 +147,8 @@ def _pieces(fact: Fact, marks: Sequence[Fact]) -> Iterator[tuple[str, str]]:
     rules = dict.fromkeys([mark.text for mark in marks if mark.kind is FactKind.RULE])
     left = fact.text
     for rule in sorted(rules, key=fact.text.index):
-        before, found, behind = left.partition(rule)
-        if not found:
+        before, separator, behind = left.partition(rule)
+        if not separator:
             continue
         if _holds_word(before):
             yield label, before.strip(LINE_END_SIGN)

@@ -172,11 +172,11 @@ class Speech:
     def _gone_messages(self, facts: Sequence[Fact]) -> Sequence[int]:
         """The indexes of what was said and stands in no fact, in order."""
         stands = {index for fact in facts for index in fact.messages}
-        said = (self._part.messages_of(voice) for voice in (Voice.USER, Voice.ASSISTANT))
+        speakers = (self._part.messages_of(voice) for voice in (Voice.USER, Voice.ASSISTANT))
         return sorted(
             [
                 index
-                for messages in said
+                for messages in speakers
                 for index, message in messages
                 if index not in stands and message.text.strip()
             ]

@@ -80,8 +80,8 @@ def _entry_bytes(chars: int, findings: object) -> int:
     if isinstance(findings, tuple):
         items = _ITEM_OVERHEAD_BYTES * _count_items(findings)
         return _ENTRY_OVERHEAD_BYTES + 2 * _MAX_LETTER_BYTES * chars + items
-    found = len(findings) if isinstance(findings, str) else 0
-    return _ENTRY_OVERHEAD_BYTES + _MAX_LETTER_BYTES * (chars + found)
+    more_chars = len(findings) if isinstance(findings, str) else 0
+    return _ENTRY_OVERHEAD_BYTES + _MAX_LETTER_BYTES * (chars + more_chars)
 
 
 def _count_items(findings: tuple[Any, ...]) -> int:

@@ -171,8 +171,8 @@ def _items(turn: ModelTurn, number: int) -> Iterator[Json]:
         yield {"type": "reasoning", "id": f"rs_{number}", **sealed}
     if turn.text:
         part = {"type": "output_text", "text": turn.text, "annotations": [], "logprobs": []}
-        said = {"role": "assistant", "status": "completed", "content": [part]}
-        yield {"type": "message", "id": f"msg_{number}", **said}
+        message = {"role": "assistant", "status": "completed", "content": [part]}
+        yield {"type": "message", "id": f"msg_{number}", **message}
     for call in _tool_calls(turn, number):
         named = {"call_id": call["id"], **call["function"], "status": "completed"}
         yield {"type": "function_call", "id": f"fc_{call['id']}", **named}

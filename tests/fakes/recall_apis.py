@@ -133,14 +133,14 @@ class Messages:
         """The answer to a chat."""
         tools = [{"name": name, "input_schema": SCHEMA} for name in fields.pop("tools", ())]
         fields |= {"tools": tools} if tools else {}
-        asked: Json = {"model": self.model, "max_tokens": 900, "messages": messages, **fields}
+        request: Json = {"model": self.model, "max_tokens": 900, "messages": messages, **fields}
         if messages[0]["role"] == "system":
-            asked |= {"system": messages[0]["content"], "messages": messages[1:]}
-        is_streamed = asked.pop("stream", False)
+            request |= {"system": messages[0]["content"], "messages": messages[1:]}
+        is_streamed = request.pop("stream", False)
         if not is_streamed:
-            raw = await client.messages.with_raw_response.create(**asked)
+            raw = await client.messages.with_raw_response.create(**request)
             return self._reply(await raw.parse(), raw.headers)
-        async with client.messages.stream(**asked) as stream:
+        async with client.messages.stream(**request) as stream:
             indices = [e.index async for e in stream if e.type == "content_block_start"]
             assert indices == list(range(len(indices)))
             return self._reply(await stream.get_final_message(), stream.response.headers)
@@ -173,12 +173,12 @@ class Responses:
             for name in fields.pop("tools", ())
         ]
         fields |= {"tools": tools} if tools else {}
-        asked: Json = {"model": self.model, "input": list(messages), "store": False, **fields}
-        is_streamed = asked.pop("stream", False)
+        request: Json = {"model": self.model, "input": list(messages), "store": False, **fields}
+        is_streamed = request.pop("stream", False)
         if not is_streamed:
-            raw = await client.responses.with_raw_response.create(**asked)
+            raw = await client.responses.with_raw_response.create(**request)
             return self._reply(raw.parse(), raw.headers)
-        async with client.responses.stream(**asked) as stream:
+        async with client.responses.stream(**request) as stream:
             events = [event async for event in stream]
             answer = self._reply(await stream.get_final_response(), stream._response.headers)
         raw_kinds = [event for event in events if event.type == "response.output_item.done"]
@@ -235,8 +235,8 @@ APIS: Sequence[Api] = (Chat(), Messages(), Responses())
 
 def history(body: Json) -> list[Json]:
     """The messages or items of a body."""
-    found: list[Json] = body["messages"] if "messages" in body else body["input"]
-    return found
+    messages: list[Json] = body["messages"] if "messages" in body else body["input"]
+    return messages
 
 
 def words_of(body: Json) -> str:
