@@ -105,7 +105,7 @@ class Chat:
         choices = [choice for chunk in chunks for choice in chunk.choices]
         (id_,) = {chunk.id for chunk in chunks}
         (end,) = [choice.finish_reason for choice in choices if choice.finish_reason]
-        assert not any(chunk.usage for chunk in chunks)  # nobody asked for it
+        assert not any(chunk.usage for chunk in chunks)  # usage was not asked for
         assert [c.delta.role for c in choices if c.delta.role] == ["assistant"]
         parts: dict[int, list[Any]] = {}
         for choice in choices:

@@ -253,7 +253,7 @@ def append_recalls(body: bytes, request: RecallRequest, answers: Sequence[str]) 
         {"role": "tool", "tool_call_id": call.id, "content": answer}
         for call, answer in zip(request.calls, answers, strict=True)
     ]
-    return append_to_list(body, "messages", [*request.said, *results])
+    return append_to_list(body, "messages", [*request.answer, *results])
 
 
 CHAT_RECALLS: Final = RecallFormat(ChatRecallFilter, append_recalls)

@@ -252,7 +252,7 @@ def append_recalls(body: bytes, request: RecallRequest, answers: Sequence[str]) 
         {"type": "tool_result", "tool_use_id": call.id, "content": answer}
         for call, answer in zip(request.calls, answers, strict=True)
     ]
-    return append_to_list(body, "messages", [*request.said, {"role": "user", "content": results}])
+    return append_to_list(body, "messages", [*request.answer, {"role": "user", "content": results}])
 
 
 MESSAGES_RECALLS: Final = RecallFormat(MessagesRecallFilter, append_recalls)

@@ -39,10 +39,10 @@ class RecallRequest(msgspec.Struct, frozen=True):
     """The calls of an answer that has none but those of the recall tool.
 
     Attributes:
-        said: The answer as the next round sends it back: messages, or items of Responses.
+        answer: The answer as the next round sends it back: messages, or items of Responses.
     """
 
-    said: tuple[Json, ...]
+    answer: tuple[Json, ...]
     calls: tuple[RecallCall, ...]
 
 

@@ -88,9 +88,11 @@ class ResponsesRecallFilter(RecallFilter):
     def _request(self) -> RecallRequest | None:
         items = self._all_items()
         has_gap = any(not _may_go_back(item) for item in items)
-        said = tuple(_without_id(item) if has_gap else item for item in items if _may_go_back(item))
+        answer = tuple(
+            _without_id(item) if has_gap else item for item in items if _may_go_back(item)
+        )
         return RecallRequest(
-            said,
+            answer,
             tuple(
                 RecallCall(str(item.get("call_id")), str(item.get("arguments") or ""))
                 for item in items
@@ -240,7 +242,7 @@ def append_recalls(body: bytes, request: RecallRequest, answers: Sequence[str]) 
     text = raw_field(body, "input")
     if text is not None and text[:1] == b'"':
         body = replace_fields(body, {"input": b'[{"role":"user","content":' + text + b"}]"})
-    return append_to_list(body, "input", [*request.said, *results])
+    return append_to_list(body, "input", [*request.answer, *results])
 
 
 RESPONSES_RECALLS: Final = RecallFormat(ResponsesRecallFilter, append_recalls)

@@ -3,7 +3,7 @@
 A compaction writes what follows it anew, and pays only if its conversation goes on. So the first
 one of a conversation is a stake, and is made where the feature can lose it::
 
-    balance = what compaction saved of late, less its resets and those under way
+    balance = what compaction saved in a day, less its resets and those under way
     allowed = balance after the reset is no loss above the learning stake,
               or above this reset, where that is more
 
@@ -134,7 +134,7 @@ def with_reason(compacted: CompactedCall) -> CompactedCall:
 
 
 def _reset_cost(task: CompactionTask, compacted: CompactedCall, rates: TokenRates | None) -> int:
-    """Nano-dollars that a reset costs at most; 0 where nobody knows the price."""
+    """Nano-dollars that a reset costs at most; 0 if its price is unknown."""
     prices, result = task.policy.prices, compacted.result
     price = 0 if rates is None or rates.input is None else rates.input
     tokens = prices.write * (result.after or 0) - prices.read * (result.before or 0)

@@ -71,7 +71,7 @@ def test_a_recall_alone_is_held_back_with_the_end_of_its_stream():
     assert recall_filter.request is not None
     (call,) = recall_filter.request.calls
     assert (call.id, call.arguments) == ("call_0", '{"id":"3"}')
-    assert recall_filter.request.said[0] == {
+    assert recall_filter.request.answer[0] == {
         "role": "assistant",
         "content": "Let me look.",
         "tool_calls": [
@@ -146,7 +146,7 @@ def test_signatures_and_reasoning_of_a_recall_go_into_the_next_round():
     _, recall_filter = read([thought, *call_events(0, NAME, "{}", **extra), *END])
 
     assert recall_filter.request is not None
-    message = recall_filter.request.said[0]
+    message = recall_filter.request.answer[0]
     assert message["tool_calls"][0]["extra_content"] == extra["extra_content"]
     assert message["reasoning_content"] == "Hm."
 
@@ -158,7 +158,7 @@ def test_a_recall_with_a_number_for_its_id_is_answered_by_that_id():
     assert deltas(chunks) == [{"role": "assistant", "content": ""}]
     assert recall_filter.request is not None
     assert [call.id for call in recall_filter.request.calls] == ["7"]
-    assert recall_filter.request.said[0]["tool_calls"][0]["id"] == "7"
+    assert recall_filter.request.answer[0]["tool_calls"][0]["id"] == "7"
 
 
 def test_signed_thinking_of_a_recall_goes_back_and_is_not_delivered():
@@ -167,7 +167,7 @@ def test_signed_thinking_of_a_recall_goes_back_and_is_not_delivered():
     chunks, recall_filter = read([OPENING, signed, *RECALL, *END])
 
     assert recall_filter.request is not None
-    assert recall_filter.request.said[0]["thinking_blocks"] == [thinking]
+    assert recall_filter.request.answer[0]["thinking_blocks"] == [thinking]
     assert not any("thinking_blocks" in delta for delta in deltas(chunks))
 
 
@@ -252,6 +252,6 @@ def test_the_next_rounds_body_goes_on_with_the_recall_and_its_answers():
 
     assert after.startswith(b'{"model":"m","messages":[{"role":"user","content":"a"},')
     *_, asked, told = orjson.loads(after)["messages"]
-    assert asked == recall_filter.request.said[0]
+    assert asked == recall_filter.request.answer[0]
     assert told == {"role": "tool", "tool_call_id": "call_0", "content": "what was said"}
     assert orjson.loads(after)["seed"] == 1

@@ -68,7 +68,7 @@ def test_a_recall_alone_is_held_back_and_goes_back_as_it_was_said():
     assert blocks_of(events) == [(0, "thinking"), (1, "text")]
     assert events[-1] == {"type": "content_block_stop", "index": 1}
     assert [(call.id, call.arguments) for call in request.calls] == [("toolu_1_0", '{"id":"3"}')]
-    assert request.said == (
+    assert request.answer == (
         {
             "role": "assistant",
             "content": message(
@@ -185,7 +185,7 @@ def test_a_whole_answer_that_recalls_is_held_back():
     answer = message(BODY, ModelTurn(text="Let me look.", calls=[RECALL]), 1)
 
     assert recall_filter.feed(orjson.dumps(answer)) == b""
-    assert recall_of(recall_filter).said[0]["content"] == answer["content"]
+    assert recall_of(recall_filter).answer[0]["content"] == answer["content"]
     held = orjson.loads(recall_filter.end())
     assert (held["stop_reason"], held["content"]) == ("end_turn", answer["content"][:1])
 
@@ -208,7 +208,7 @@ def test_the_next_rounds_body_goes_on_with_the_recall_and_its_answers():
     _, said, results = orjson.loads(after)["messages"]
 
     assert after.startswith(b'{"model":"m","messages":[{"role":"user","content":"a"},')
-    assert said == request.said[0]
+    assert said == request.answer[0]
     assert results["role"] == "user"
     assert [(r["tool_use_id"], r["content"]) for r in results["content"]] == [
         ("toolu_1_0", "one"),
@@ -222,4 +222,4 @@ def test_blank_text_is_not_sent_back():
     recall_filter = new_filter(streamed=False)
     recall_filter.feed(orjson.dumps({**answer, "content": [blank, *answer["content"]]}))
 
-    assert recall_of(recall_filter).said[0]["content"] == answer["content"]
+    assert recall_of(recall_filter).answer[0]["content"] == answer["content"]

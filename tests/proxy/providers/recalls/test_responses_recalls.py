@@ -74,8 +74,8 @@ def test_a_recall_alone_is_held_back_and_goes_back_with_its_reasoning():
     request = recall_of(recall_filter)
 
     assert kinds(events) == ["response.created", "response.in_progress"]
-    assert kinds(request.said) == ["reasoning", "function_call"]
-    assert request.said[0]["encrypted_content"] == "sealed: Hm."
+    assert kinds(request.answer) == ["reasoning", "function_call"]
+    assert request.answer[0]["encrypted_content"] == "sealed: Hm."
     assert [(call.id, call.arguments) for call in request.calls] == [("call_1_0", '{"id":"3"}')]
 
 
@@ -85,7 +85,7 @@ def test_reasoning_that_is_known_nowhere_is_not_named(sealed):
     answer["output"][0]["encrypted_content"] = sealed
     recall_filter = new_filter(streamed=False)
     recall_filter.feed(orjson.dumps(answer))
-    (call,) = recall_of(recall_filter).said
+    (call,) = recall_of(recall_filter).answer
 
     assert call["type"] == "function_call"
     assert "id" not in call
@@ -192,7 +192,7 @@ def test_the_next_rounds_body_goes_on_with_the_recall_and_its_answers(given):
     question, call, result = after["input"]
 
     assert question == {"role": "user", "content": "Where?"}
-    assert call == request.said[0]
+    assert call == request.answer[0]
     assert result == {
         "type": "function_call_output",
         "call_id": "call_1_0",
