@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 from statistics import median
 
@@ -69,7 +70,7 @@ def measure(target: Target, load: tuple[int, int, bool], seconds: float) -> list
     size, connections, is_stream = load
     call = request(size, key, is_stream=is_stream, model=model)
     before = processor(pid)
-    timing = run(port, call, connections, seconds)
+    timing = run(port, repeat(call), connections, seconds)
     answered = len(timing) / 0.8
     spent = processor(pid) - before
     return [answered / seconds, spent / answered * 1e6, median(timing) * 1e6]

@@ -9,6 +9,7 @@ Usage: python -m tests.bench.gateway [--quick] [--beside COMMIT]
 import argparse
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count, repeat
 from pathlib import Path
 from statistics import median, quantiles
 from typing import IO
@@ -25,6 +27,7 @@ from typing import IO
 import psutil
 import uvloop
 
+from tests.bench.planning import prose
 from tests.bench.planning_instructions import extract_commit
 from tests.bench.wire import EVENTS, load, upstream
 from tests.fakes.free_port import free_port
@@ -32,6 +35,9 @@ from tests.fakes.free_port import free_port
 _ROOT = Path(__file__).parents[2]
 _ROUNDS = 3
 PROMPTS = {"200 B": 200, "32 KB": 32 * 1024, "128 KB": 128 * 1024}
+#: Conversations that grow by turns, the calls of each before another takes its place, and bytes of
+#: a message, two of which each call adds.
+_CONVERSATIONS, _CALLS, _MESSAGE = 64, 8, 2048
 CATALOG = """
 [upstreams.bench]
 kind = "openai"
@@ -63,24 +69,41 @@ http {{
 
 def request(size: int, key: str, *, is_stream: bool, model: str = "bench") -> bytes:
     """A chat call whose prompt is about this many bytes."""
-    body = json.dumps(
-        {
-            "model": model,
-            "stream": is_stream,
-            **({"stream_options": {"include_usage": True}} if is_stream else {}),
-            "messages": [
-                {"role": "system", "content": "Answer in four words."},
-                {"role": "user", "content": ("What is this about? " * (size // 20 + 1))[:size]},
-            ],
-        },
-        separators=(",", ":"),
-    ).encode()
+    options = {"stream_options": {"include_usage": True}} if is_stream else {}
+    text = ("What is this about? " * (size // 20 + 1))[:size]
+    messages = [
+        {"role": "system", "content": "Answer in four words."},
+        {"role": "user", "content": text},
+    ]
+    fields = {"model": model, "stream": is_stream, **options, "messages": messages}
+    return _chat_call(key, json.dumps(fields, separators=(",", ":")))
+
+
+def growing_requests(size: int, key: str) -> Iterator[bytes]:
+    """Calls of many conversations by turns, of about this many bytes on average."""
+    chance = random.Random(size)  # noqa: S311 - words
+    text = prose(chance, 2**20)
+    first = size // _MESSAGE - _CALLS
+    talks: list[list[str]] = [[] for _ in range(_CONVERSATIONS)]
+    for number in count():
+        turn, index = divmod(number, _CONVERSATIONS)
+        talk, calls_before = talks[index], (turn + index) % _CALLS
+        if not calls_before:
+            talk.clear()
+        while len(talk) < first + 2 * calls_before:
+            role = ("user" if len(talk) % 2 else "assistant") if talk else "system"
+            start = chance.randrange(len(text) - _MESSAGE)
+            talk.append(json.dumps({"role": role, "content": text[start : start + _MESSAGE]}))
+        yield _chat_call(key, f'{{"model":"bench","messages":[{",".join(talk)}]}}')
+
+
+def _chat_call(key: str, body: str) -> bytes:
     head = (
         "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
         f"authorization: Bearer {key}\r\ncontent-type: application/json\r\n"
         f"content-length: {len(body)}\r\n\r\n"
     )
-    return head.encode() + body
+    return (head + body).encode()
 
 
 @contextmanager
@@ -152,29 +175,34 @@ def measure(port: int, key: str, seconds: float, pid: int) -> dict[str, float]:
     """All figures of one target, the process of which has this id."""
     figures: dict[str, float] = {}
 
-    def busiest(name: str, call: bytes, connections: int) -> float:
+    def busiest(name: str, calls: Iterator[bytes], connections: int) -> float:
         """Calls a second, and the processor time of one."""
         before = processor(pid)
-        answered = len(run(port, call, connections, seconds)) / 0.8
+        answered = len(run(port, calls, connections, seconds)) / 0.8
         figures[f"{name} CPU ms"] = (processor(pid) - before) / answered * 1000
         return answered / seconds
 
     for name, size in PROMPTS.items():
         call = request(size, key, is_stream=False)
         for connections in (1, 16):
-            timing = run(port, call, connections, seconds)
+            timing = run(port, repeat(call), connections, seconds)
             figures[f"{name} p50 c{connections}"] = median(timing) * 1000
             figures[f"{name} p99 c{connections}"] = quantiles(timing, n=100)[98] * 1000
-        figures[f"{name} rps c64"] = busiest(name, call, 64)
-    streams = busiest("stream", request(200, key, is_stream=True), 16)
+        figures[f"{name} rps c64"] = busiest(name, repeat(call), 64)
+        if size > _CALLS * _MESSAGE:
+            growing = f"{name} growing"
+            figures[f"{growing} rps c16"] = busiest(growing, growing_requests(size, key), 16)
+    streams = busiest("stream", repeat(request(200, key, is_stream=True)), 16)
     figures["streams/s c16"] = streams
     figures["events/s c16"] = streams * EVENTS
     return figures
 
 
-def run(port: int, call: bytes, connections: int, seconds: float, rate: float = 0.0) -> list[float]:
+def run(
+    port: int, calls: Iterator[bytes], connections: int, seconds: float, rate: float = 0.0
+) -> list[float]:
     """Seconds of each call; the arguments are those of ``load``."""
-    return uvloop.run(load(port, call, connections, seconds, rate))
+    return uvloop.run(load(port, calls, connections, seconds, rate))
 
 
 def memory(pid: int) -> float:

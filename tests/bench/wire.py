@@ -5,7 +5,7 @@ Neither parses more than it must, so that what is measured is what stands betwee
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import cast
 
@@ -95,15 +95,15 @@ class WireCaller(asyncio.Protocol):
     """One connection that asks again as soon as it was answered, but not more often than told.
 
     Args:
-        request: The bytes that it asks with.
+        requests: The bytes of each call; all connections may share them.
         done: Gets each call's seconds, and says whether to go on.
         interval: Seconds from a call to the next; 0.0 for as soon as it was answered.
     """
 
     def __init__(
-        self, request: bytes, done: Callable[[float], bool], interval: float = 0.0
+        self, requests: Iterator[bytes], done: Callable[[float], bool], interval: float = 0.0
     ) -> None:
-        self._request = request
+        self._requests = requests
         self._done = done
         self._interval = interval
         self._due = 0.0
@@ -146,18 +146,19 @@ class WireCaller(asyncio.Protocol):
         loop.call_at(self._due, self._ask)
 
     def _ask(self) -> None:
+        request = next(self._requests)
         self._begun = time.perf_counter()
-        self._transport.write(self._request)
+        self._transport.write(request)
 
 
 async def load(
-    port: int, request: bytes, connections: int, seconds: float, rate: float = 0.0
+    port: int, requests: Iterator[bytes], connections: int, seconds: float, rate: float = 0.0
 ) -> list[float]:
     """Seconds of each call answered after a warm-up, by this many connections at once.
 
     Args:
         port: Of the server.
-        request: The bytes of a call.
+        requests: The bytes of each call, as many as are asked for.
         connections: Connections that ask at once.
         seconds: Seconds of the load, the first fifth of which warms up.
         rate: Calls a second, of all connections; 0.0 for as many as are answered.
@@ -182,7 +183,7 @@ async def load(
         return False
 
     for _ in range(connections):
-        caller = partial(WireCaller, request, done, interval)
+        caller = partial(WireCaller, requests, done, interval)
         await loop.create_connection(caller, "127.0.0.1", port)
         await asyncio.sleep(interval / connections)
     await asyncio.wait_for(finished, seconds + 60)
