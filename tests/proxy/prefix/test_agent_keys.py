@@ -195,13 +195,18 @@ def test_features_of_a_team_share_a_key():
     )
 
 
-def test_a_session_whose_reads_fail_ends_sharing_where_nothing_may_be_lost():
+@pytest.mark.parametrize(("read", "ends"), [(0.0, True), (0.89, True), (0.901, False)])
+def test_a_session_that_reads_less_than_nine_tenths_ends_sharing_where_nothing_may_be_lost(
+    read: float, *, ends: bool
+):
     """As where a provider sends a busy key's calls to a machine that never saw them."""
     process = KeyedProcess(stake=0.0)
     process.call(body("one"), 0.0)
     process.now = NOW + 20.0
     later = process.plan(planning_request(body("one", 1)))
-    nothing = Usage(write_30m=usage_of(later).prompt_tokens)
-    process.planner.settle_call(later, nothing)
+    expected = usage_of(later)
+    reads = int(read * expected.cache_read)
+    written = expected.prompt_tokens - reads
+    process.planner.settle_call(later, Usage(cache_read=reads, write_30m=written))
 
-    assert key_of(process.call(body("two"), 60 * MINUTE)) == "two"
+    assert (key_of(process.call(body("two"), 60 * MINUTE)) == "two") == ends

@@ -2,7 +2,9 @@
 
 from itertools import count
 
-from proxy.prefix.agent_keys import KeyCosts, SharedCacheKeys
+import pytest
+
+from proxy.prefix.agent_keys import AgentSession, KeyCosts, SharedCacheKeys
 
 MAX_CALLS_PER_MINUTE = 15
 MAX_SHORT_CALLS = 3
@@ -226,20 +228,55 @@ def test_sharing_that_cost_more_than_it_saved_ends_for_a_day():
     assert key
     sessions.call(session, now, saved=-3 * TOKENS * PRICE)
 
-    assert sessions.run(now + HOUR) == ""
-    assert sessions.run(now + DAY + HOUR) == key
+    assert sessions.run(now + DAY - 1) == ""
+    assert sessions.run(now + DAY) == key
 
 
-def test_a_session_whose_pauses_are_long_holds_its_place_for_longer():
-    short, long = SharedKeySessions(), SharedKeySessions()
-    for number in range(8):
-        short.run(number * HOUR, 2, step=10.0)
-        long.run(number * HOUR, 2, step=15 * MINUTE)
-    for sessions in (short, long):
-        sessions.run(8 * HOUR)
+@pytest.mark.parametrize(
+    ("earlier", "pause", "held_s"),
+    [(2, 10.0, 300), (3, 10.0, 120), (3, 400.0, 600), (3, 1_800.0, 1_800)],
+    ids=["too few habits", "short pauses", "half as long again as a pause", "long pauses"],
+)
+def test_a_session_holds_its_place_for_as_long_as_earlier_ones_paused(
+    earlier: int, pause: float, held_s: int
+):
+    for silent_s, key in ((held_s, ""), (held_s + 1, NAME)):
+        sessions = SharedKeySessions()
+        for number in range(earlier):
+            sessions.run(number * DAY, 2, step=pause)
+        sessions.run(earlier * DAY)
 
-    assert short.run(8 * HOUR + 4 * MINUTE) == NAME
-    assert long.run(8 * HOUR + 4 * MINUTE) == ""
+        assert sessions.run(earlier * DAY + silent_s) == key
+
+
+@pytest.mark.parametrize(("quiet", "is_expected"), [(62, True), (63, False)])
+def test_a_busy_session_is_expected_again_while_it_is_one_of_the_latest_64(
+    quiet: int, *, is_expected: bool
+):
+    sessions = SharedKeySessions()
+    sessions.run(0.0, 12, step=2.0)
+    for number in range(quiet):
+        sessions.run((1 + number) * HOUR, reads=SHARED)
+    first, second = sessions.run(99 * HOUR), sessions.run(99 * HOUR + 10)
+
+    assert (first != second) == is_expected
+
+
+@pytest.mark.parametrize(("second", "peak"), [(59.9, 2), (60.0, 1)])
+def test_a_sessions_busiest_minute_ends_after_sixty_seconds(second: float, peak: int):
+    session = AgentSession(begins=0.0)
+    session.record_call(0.0, 0)
+    session.record_call(second, 1)
+
+    assert session.peak == peak
+
+
+def test_a_beginning_has_64_shared_keys():
+    sessions = SharedKeySessions()
+    keys = [sessions.run(0.0, MAX_CALLS_PER_MINUTE, step=0.0) for _ in range(65)]
+
+    assert keys.index("") == 64
+    assert len(set(keys)) == 65
 
 
 def test_calls_that_another_process_sent_are_counted_by_their_answers():
@@ -274,5 +311,5 @@ def test_bytes_of_a_beginning_count_its_sessions_and_are_bounded():
         keys.choose_key(b"%d" % number, NAME, float(number), KeyCosts(PRICE))
         sizes.append(beginnings.size_bytes)
 
-    assert sizes[9] > sizes[0] + 9_000
-    assert sizes[-1] == sizes[300] < 300_000
+    assert sizes[:2] == [3_100, 4_200]
+    assert sizes[254] < sizes[255] == sizes[-1] == 2_000 + 256 * 1_100

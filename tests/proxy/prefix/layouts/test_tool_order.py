@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.tool_order import OrderedTools, ToolRecord, Toolsets, order_tools
+from proxy.prefix.layouts.tool_order import (
+    OrderedTools,
+    ToolRecord,
+    Toolsets,
+    _cached_tool,
+    order_tools,
+)
 from tests.examples import examples
 from tests.fakes.handbook import dice
 from tests.proxy.prefix.sent_calls import fingerprint
@@ -93,13 +99,28 @@ def test_processes_that_met_shuffled_tools_agree():
     assert sent_names(one, orders[0]) == sent_names(other, orders[1]) == "abcdef"
 
 
-def test_many_tool_lists_take_bounded_memory():
-    toolsets = Toolsets()
-    for number in range(2_000):
+def test_neighbours_are_forgotten_beyond_512_and_the_first_256_tools_are_compared():
+    toolsets, sizes = Toolsets(), list[int]()
+    for number in range(600):
         sent_names(toolsets, [f"{number}", f"{number} more"])
+        sizes.append(len(toolsets._pairs))
     toolsets.order(tool_records(map(str, range(5_000))))
 
-    assert len(toolsets._pairs) <= 512 + 256
+    assert sizes[511:514] == [512, 513, 1]
+    assert len(toolsets._pairs) - sizes[-1] == 255
+
+
+@pytest.mark.parametrize(
+    ("steady", "turned", "order"), [(1, 1, "ba"), (18, 2, "ab"), (19, 2, "ba")]
+)
+def test_tools_go_by_name_once_two_lists_and_one_in_ten_turned_neighbours_round(
+    steady: int, turned: int, order: str
+):
+    toolsets = Toolsets()
+    for names in ["ba"] * steady + ["ab"] * turned:
+        sent_names(toolsets, names)
+
+    assert sent_names(toolsets, "ba") == order
 
 
 @given(st.lists(st.permutations("abcde"), max_size=8))
@@ -318,3 +339,17 @@ def test_no_tool_and_no_mark_is_lost(pairs: list[tuple[str, object]]):
 @given(st.lists(st.binary(max_size=40), max_size=4))
 def test_tools_of_any_bytes_are_kept(tools: list[bytes]):
     assert sorted(order(tools).tools) == sorted(tools)
+
+
+@pytest.mark.parametrize(("size", "is_cached"), [(8_192, True), (8_193, False)])
+def test_a_tool_of_up_to_8_kibibytes_is_remembered(size: int, *, is_cached: bool):
+    raw = tool("a", x="x" * (size - len(tool("a", x=""))))
+
+    assert (_cached_tool(raw, fingerprint) is _cached_tool(raw, fingerprint)) == is_cached
+
+
+@pytest.mark.parametrize(("size", "is_cached"), [(65_536, True), (65_537, False)])
+def test_the_order_of_up_to_64_kibibytes_of_tools_is_remembered(size: int, *, is_cached: bool):
+    tools = [tool("a"), tool("b", x="x" * (size - len(tool("a")) - len(tool("b", x=""))))]
+
+    assert (order(tools) is order(tools)) == is_cached

@@ -12,6 +12,9 @@ from proxy.caches.regime import Regime
 from proxy.caches.regimes import build_cache
 from proxy.prefix.prediction.leading_texts import (
     LeadingTexts,
+    SeenText,
+    SeenTexts,
+    TextOwner,
     leading_lines,
     leading_text,
     split_lines,
@@ -32,7 +35,6 @@ from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.sent_calls import DEEPSEEK, VLLM, body, sent_chat
 
 MAX_LINES = 512
-MAX_TEXT_BYTES = 2**18
 
 RULES = handbook(20, "leading texts")
 OTHER_RULES = handbook(20, "other leading texts")
@@ -116,14 +118,36 @@ def test_shared_length_is_that_of_the_common_start(one, other):
     assert shared_length(*rows) == same * DIGEST_BYTES
 
 
-def test_indexes_count_the_bytes_of_the_places_they_remember():
-    texts = LeadingTexts()
-    sizes = []
-    for number in range(3):
-        texts.record_call(sent_chat(DEEPSEEK, ("system", RULES), place=b"%d" % number), 0.0)
-        sizes.append(sum(index.size_bytes for index in texts.indexes))
+def two_lines(number: int) -> SentCall:
+    return sent_chat(DEEPSEEK, ("system", f"line {number}\n{number}"), place=b"here")
 
-    assert 0 < sizes[0] == sizes[1] - sizes[0] == sizes[2] - sizes[1]
+
+def test_indexes_count_the_bytes_of_texts_lines_and_units():
+    texts = LeadingTexts()
+    texts.record_call(two_lines(0), 0.0)
+    assert [index.size_bytes for index in texts.indexes] == [250 + 2 * 12, 0]
+    texts.keep_units(two_lines(0), 0, 1.0)
+
+    assert [index.size_bytes for index in texts.indexes] == [250 + 2 * 12, 250 + 2 * 8]
+
+
+def test_the_latest_three_templates_of_a_place_are_remembered():
+    texts = LeadingTexts()
+    for number in range(4):
+        texts.record_call(two_lines(number), float(number))
+
+    starts = [texts.shared_starts(two_lines(number), 0) for number in range(4)]
+    assert [[time for _, time in start] for start in starts] == [[], [1.0], [2.0], [3.0]]
+
+
+def test_the_latest_eight_units_of_a_place_are_kept():
+    texts = LeadingTexts()
+    for number in range(9):
+        for _ in range(2):
+            texts.record_call(two_lines(number), float(number))
+            texts.keep_units(two_lines(number), 0, float(number))
+
+    assert [len(list(texts.units(two_lines(number), 0))) for number in range(9)] == [0] + [1] * 8
 
 
 @given(st.text())
@@ -148,10 +172,15 @@ def test_the_lines_of_leading_texts_are_known_by_block():
     assert is_in_conversation(blocks[2])
 
 
-def test_a_text_that_is_too_large_is_not_taken_apart():
-    prompt, blocks = body(("system", "a" * MAX_TEXT_BYTES), ("user", "b"))
+@pytest.mark.parametrize(("size", "leading"), [(2**18 - 100, [0]), (2**18, [])])
+def test_a_text_of_more_than_256_kibibytes_is_not_taken_apart(size: int, leading: list[int]):
+    prompt, blocks = body(("system", "a" * size), ("user", "b"))
 
-    assert leading_lines(prompt, blocks) == {}
+    assert list(leading_lines(prompt, blocks)) == leading
+
+
+def test_256_texts_of_a_prompt_are_taken_apart():
+    assert len(leading_lines(*body(*[("system", "a")] * 300))) == 256
 
 
 def test_a_part_that_is_no_text_has_no_words():
@@ -168,3 +197,78 @@ def test_a_block_whose_message_cannot_be_read_is_unplannable():
 
     with pytest.raises(Unplannable):
         leading_lines(prompt, blocks)
+
+
+def lines(count: int, letter: str = "a") -> bytes:
+    """So many lines of a text in JSON, of ten bytes each."""
+    return (letter * 8 + "\\n").encode() * count
+
+
+def seen_after(earlier: bytes, words: bytes, *, grows: bool = False) -> SeenText:
+    texts, owner = SeenTexts(), TextOwner(b"before", b"conversation")
+    texts.split(1, earlier, owner, grows=grows)
+    return texts.split(1, words, owner, grows=grows)
+
+
+@pytest.mark.parametrize(
+    ("shared", "splits"),
+    [(103, ()), (104, (1_040,)), (144, (1_300,)), (160, (1_560,)), (4_200, (41_470,))],
+)
+def test_a_text_is_parted_at_chunks_of_256_bytes_or_a_64th_from_1024_bytes_on(
+    shared: int, splits: tuple[int, ...]
+):
+    one, other = (lines(shared) + lines(60, letter) for letter in "bc")
+
+    assert seen_after(one, other).splits == splits
+
+
+@pytest.mark.parametrize(
+    ("shared", "splits"),
+    [(102, ()), (160, (1_030,)), (205, (1_030,)), (206, (2_060,)), (4_200, (41_050,))],
+)
+def test_a_growing_text_that_changed_is_parted_at_chunks_of_1024_bytes_or_a_16th(
+    shared: int, splits: tuple[int, ...]
+):
+    one, other = (lines(shared) + lines(60, letter) for letter in "bc")
+
+    assert seen_after(one, other, grows=True).splits == splits
+
+
+@pytest.mark.parametrize(("length", "splits"), [(4_163, (1_040,)), (4_164, ())])
+def test_a_text_is_parted_once_a_quarter_of_it_is_shared(length: int, splits: tuple[int, ...]):
+    words = lines(104) + b"c" * (length - 1_040)
+
+    assert seen_after(lines(104) + lines(60, "b"), words).splits == splits
+
+
+@pytest.mark.parametrize(("closing", "splits"), [(12, (1_500, 2_000)), (13, (1_030,))])
+def test_a_text_grows_before_up_to_twelve_lines_that_close_it(
+    closing: int, splits: tuple[int, ...]
+):
+    end = b"".join(b"\\nclosing%d" % line for line in range(closing))
+
+    assert seen_after(lines(150) + end, lines(150) + lines(50, "d") + end, grows=True).splits == (
+        splits
+    )
+
+
+def test_a_text_is_parted_at_512_places_at_most():
+    texts, owner = SeenTexts(), TextOwner(b"before", b"conversation")
+    splits = [
+        len(texts.split(1, lines(120 + turn), owner, grows=True).splits) for turn in range(520)
+    ]
+
+    assert splits[510:515] == [510, 511, 512, 512, 512]
+
+
+@pytest.mark.parametrize(
+    ("words", "weight"),
+    [
+        (b"short", 110 + 700 + 220),
+        (lines(30), 110 + (700 + 12 + 220) // 2),
+        (lines(104) + lines(60, "c"), 110 + (700 + 6 * 12 + 220 + 36) // 7),
+    ],
+    ids=["no chunk", "one chunk", "six chunks, and parted"],
+)
+def test_a_seen_text_counts_bytes_of_its_keys_chunks_and_splits(words: bytes, weight: int):
+    assert seen_after(lines(104) + lines(60, "b"), words).weight == weight
