@@ -4,8 +4,8 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
+from compaction.facts.actions import is_action
 from compaction.facts.call_outcomes import OK, UNKNOWN, action_outcome
-from compaction.facts.call_records import is_action
 from compaction.facts.fact import Fact, FactKind, Region
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import flatten_text, text_head

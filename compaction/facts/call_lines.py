@@ -19,7 +19,7 @@ _MAX_NAME_CHARS: Final = 128
 #: Maximum characters of a value by which one call is distinguished from another.
 _SHORT_VALUE_CHARS: Final = 64
 #: Ends of the keys of ids.
-_ID_ENDS: Final = ("id", "number", "uuid")
+ID_ENDS: Final = ("id", "number", "uuid")
 #: Maximum characters of a call's key; a longer key is replaced by its digest.
 _MAX_KEY_CHARS: Final = 200
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -75,21 +75,30 @@ def call_line(called: CalledTool, max_value_chars: int, rest_of_line: str = "") 
     return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({inner})"
 
 
-def short_call_line(called: CalledTool) -> str:
-    """A call on one line with no arguments but its ids."""
+def short_call_line(called: CalledTool, failed: CalledTool | None = None) -> str:
+    """A call on one line with no arguments but its ids.
+
+    Args:
+        failed: Call that failed before; short arguments that differ from its are named, too.
+    """
+    before = parse_arguments(failed) if failed else None
     read = parse_arguments(called)
-    pairs = read.items() if isinstance(read, dict) else ()
-    ids = [
+    named = [
         f"{flatten_text(key)}={_format_value(value, _SHORT_VALUE_CHARS)}, "
-        for key, value in pairs
-        if isinstance(value, str) and len(value) <= _SHORT_VALUE_CHARS and _names_thing(key, value)
+        for key, value in (read.items() if isinstance(read, dict) else ())
+        if (isinstance(before, dict) and _is_short(value) and before.get(key) != value)
+        or (isinstance(value, str) and _is_short(value) and _names_thing(key, value))
     ]
-    return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({''.join(ids)}…)"
+    return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({''.join(named)}…)"
+
+
+def _is_short(value: Any) -> bool:  # noqa: ANN401
+    return isinstance(value, str | int | float) and len(str(value)) <= _SHORT_VALUE_CHARS
 
 
 def _names_thing(key: str, value: str) -> bool:
     """True if an argument names one thing: by its key, or by its form."""
-    return key.lower().endswith(_ID_ENDS) or is_identifier(value)
+    return key.lower().endswith(ID_ENDS) or is_identifier(value)
 
 
 def _contains_member(line: str, member: str) -> bool:

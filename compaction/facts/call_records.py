@@ -119,20 +119,11 @@ def _says_no_more(result: str, ended: str) -> bool:
     return result.endswith(words) and len(result) <= len(words) + _MAX_TITLE_CHARS
 
 
-def is_action(exchange: ToolExchange, find: TextAnalyzer = analyze_uncached) -> bool:
-    """True if a call changed something, or failed at what is not only a look at something."""
-    return find(_is_action, exchange.called.name, exchange.result)
-
-
-def _is_action(name: str, result: str) -> bool:
-    exchange = _bare_exchange(name, "", result)
-    return exchange.is_action or (
-        not is_read_only(exchange.called) and indicates_failure(exchange.result)
-    )
-
-
 def action_facts(
-    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
+    part: RegionContents,
+    format_result: ResultFormatter,
+    is_current: Sequence[bool],
+    is_action: Sequence[bool],
 ) -> Iterator[Fact]:
     """Each call that changed something, with its outcome; equal ones stand each for itself.
 
@@ -141,9 +132,10 @@ def action_facts(
         format_result: Says a result on one line; "" leaves it out.
         is_current: For each exchange, True if its result still stands; of others only how they
             ended.
+        is_action: For each exchange, True if it changed something.
     """
-    for exchange, still in zip(part.exchanges, is_current, strict=True):
-        if is_action(exchange, part.find):
+    for exchange, still, acts in zip(part.exchanges, is_current, is_action, strict=True):
+        if acts:
             say = format_result if still else say_nothing
             yield exchange_fact(exchange, FactKind.ACTION, say, find=part.find)
 
@@ -155,7 +147,10 @@ _MAX_NAME_CHARS: Final = 128
 
 
 def record_facts(
-    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
+    part: RegionContents,
+    format_result: ResultFormatter,
+    is_current: Sequence[bool],
+    is_action: Sequence[bool],
 ) -> Iterator[Fact]:
     """Calls that only read, with what came back; those whose results no longer stand are left out.
 
@@ -165,10 +160,11 @@ def record_facts(
         part: Part that is compacted.
         format_result: Says a result on one line; "" leaves it out.
         is_current: For each exchange, True if its result still stands.
+        is_action: For each exchange, True if it changed something.
     """
     before = _earlier_record_turns(part)
-    for exchange, still in zip(part.exchanges, is_current, strict=True):
-        if still and not is_action(exchange, part.find) and not _is_thought(exchange):
+    for exchange, still, acts in zip(part.exchanges, is_current, is_action, strict=True):
+        if still and not acts and not _is_thought(exchange):
             replaces = before.get(exchange.key, 0)
             yield exchange_fact(
                 exchange, FactKind.RECORD, format_result, exchange.key, replaces, part.find
@@ -254,16 +250,18 @@ def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
     """The results that are current: no later one came for an equal call, or said as much.
 
     A result tells as much when it is an object with the same ids and at least the same keys, and
-    was asked for with at least the same arguments. Failures always stand, and replace nothing.
+    was asked for with at least the same arguments. A failure replaces nothing, and stands until an
+    equal call went well.
     """
     stands = [True] * len(exchanges)
     later_keys: set[str] = set()
     later_objects: dict[bytes, list[_ReturnedObject]] = {}
     for index in range(len(exchanges) - 1, -1, -1):
         exchange = exchanges[index]
-        if not exchange.result or indicates_failure(exchange.result):
-            continue
         key = exchange.key
+        if not exchange.result or indicates_failure(exchange.result):
+            stands[index] = not exchange.result or not key or key not in later_keys
+            continue
         stands[index] = not key or (
             key not in later_keys and not _is_superseded(exchange, later_objects)
         )

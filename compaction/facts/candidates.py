@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from compaction.facts.actions import action_flags, has_succeeded, recoveries
 from compaction.facts.call_lines import call_line, short_call_line
-from compaction.facts.call_outcomes import OK
 from compaction.facts.call_records import (
     ARROW,
     ResultFormatter,
@@ -16,15 +16,15 @@ from compaction.facts.call_records import (
     current_results,
     error_facts,
     exchange_outcome,
-    is_action,
     pruned_formatters,
     record_facts,
     say_nothing,
 )
+from compaction.facts.coding.files import is_file_work
 from compaction.facts.fact import Fact, FactKind
-from compaction.facts.files import is_file_work
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text
+from compaction.reading.message import CalledTool
 
 #: Maximum characters of a tool's name.
 _MAX_TOOL_NAME_CHARS: Final = 64
@@ -55,12 +55,15 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
         pin: Where there is no target, the richest stands whatever room there is if this is ALWAYS,
             and as far as the segment is shorter than the messages if it is TELLING.
         is_mark: True if the last variant stands whatever room there is.
+        is_recovery: True if it is the newest success at what failed before, and stands where that
+            does.
         factor: Of its worth.
     """
 
     variants: tuple[tuple[Fact, ...], ...]
     pin: CandidatePin = CandidatePin.NOT
     is_mark: bool = False
+    is_recovery: bool = False
     factor: float = 1.0
 
     @property
@@ -68,10 +71,10 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
         """The fact that it is about."""
         return self.variants[0][-1]
 
-
-def has_succeeded(fact: Fact) -> bool:
-    """True unless an action failed, or its outcome is unknown."""
-    return fact.kind is not FactKind.ACTION or fact.text.endswith(f"{ARROW}{OK}")
+    @property
+    def is_outcome(self) -> bool:
+        """True if it tells how an action ended that failed, or may have."""
+        return self.is_recovery or not has_succeeded(self.fact)
 
 
 class Records:
@@ -100,7 +103,11 @@ class Records:
         for facts in zip(*columns, strict=True):
             short_ones = self._short_actions(facts[0]) if is_bounded else ()
             variants = dict.fromkeys([*facts, *short_ones])
-            yield Candidate(tuple([(fact,) for fact in variants]), pin=pin)
+            yield Candidate(
+                tuple([(fact,) for fact in variants]),
+                pin=pin,
+                is_recovery=facts[0].messages in self._recoveries,
+            )
         for fact in self._earlier_failures:
             yield Candidate(((fact,),), pin=pin)
 
@@ -109,18 +116,29 @@ class Records:
         """The errors of calls whose results no longer stand, for they were made again."""
         stands = {
             exchange.messages
-            for exchange, still in zip(self._part.exchanges, self._is_current, strict=True)
-            if still or is_action(exchange, self._part.find)
+            for exchange, still, acts in zip(
+                self._part.exchanges, self._is_current, self._is_action, strict=True
+            )
+            if still or acts
         }
         return [fact for fact in error_facts(self._part) if fact.messages not in stands]
 
     def _short_actions(self, fact: Fact) -> Iterator[Fact]:
-        """An action with its ids, and without arguments; its outcome behind it."""
+        """An action with its ids, and without arguments; its outcome behind it.
+
+        A success behind a failure keeps its ids and what was other in it.
+        """
         if fact.kind is FactKind.ACTION:
             exchange = self._exchanges[fact.messages]
             ended = exchange_outcome(exchange, self._part.find)
-            for call in (short_call_line(exchange.called), f"{tool_name(fact)}(…)"):
+            failed = self._recoveries.get(fact.messages)
+            bare = [] if failed else [f"{tool_name(fact)}(…)"]
+            for call in (short_call_line(exchange.called, failed), *bare):
                 yield msgspec.structs.replace(fact, text=f"{call}{ARROW}{ended}")
+
+    @cached_property
+    def _recoveries(self) -> Mapping[tuple[int, ...], CalledTool]:
+        return recoveries(self._part, self._is_action)
 
     @cached_property
     def _exchanges(self) -> Mapping[tuple[int, ...], ToolExchange]:
@@ -135,9 +153,14 @@ class Records:
         """For each exchange, True if its result still stands."""
         return current_results(self._part.exchanges)
 
+    @cached_property
+    def _is_action(self) -> Sequence[bool]:
+        """For each exchange, True if it changed something."""
+        return action_flags(self._part)
+
     def _facts(self, say: ResultFormatter) -> Sequence[Fact]:
-        part, is_current = self._part, self._is_current
-        return (*action_facts(part, say, is_current), *record_facts(part, say, is_current))
+        flags = self._is_current, self._is_action
+        return (*action_facts(self._part, say, *flags), *record_facts(self._part, say, *flags))
 
 
 def command_candidates(

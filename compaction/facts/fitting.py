@@ -11,7 +11,8 @@ from collections.abc import Set as AbstractSet
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from compaction.facts.candidates import MARK_KINDS, Candidate, has_succeeded
+from compaction.facts.actions import has_succeeded
+from compaction.facts.candidates import MARK_KINDS, Candidate
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
 from compaction.reading.message import Count, Voice
@@ -168,11 +169,11 @@ class Fitting:
         ]
 
     def least_facts(self) -> list[Fact]:
-        """Rules, failures and unknown outcomes, as short as they can be."""
+        """Rules, failures, unknown outcomes and successes behind them, as short as they can be."""
         return [
             fact
             for candidate in self.candidates
-            if candidate.is_mark or not has_succeeded(candidate.fact)
+            if candidate.is_mark or candidate.is_outcome
             for fact in candidate.variants[-1]
         ]
 
@@ -230,7 +231,10 @@ class _Filling:
         offer.repeated = [sum(map(again, words & richer)) for richer in offer.words[:variant]]
 
     def take_failures(self, offers: Sequence[_Offer]) -> bool:
-        """Takes failures and unknown outcomes, the newest first, at least length; all or not."""
+        """Takes failures and unknown outcomes, the newest first, at least length; all or not.
+
+        Successes behind them follow, as far as there is room.
+        """
         room = self._room * _FAILURES_SHARE
         failures = [
             offer
@@ -242,6 +246,9 @@ class _Filling:
             if room < 0:
                 return False
             self.take(offer, len(offer.prices) - 1)
+        for offer in reversed(offers):
+            if offer.candidate.is_recovery and offer.prices[-1] <= self._room:
+                self.take(offer, len(offer.prices) - 1)
         return True
 
     def take_slices(self, offers: Iterable[_Offer]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
+from compaction.facts.actions import has_succeeded
 from compaction.facts.call_outcomes import UNKNOWN
 from compaction.facts.call_records import ARROW, error_facts
 from compaction.facts.candidates import (
@@ -16,13 +17,12 @@ from compaction.facts.candidates import (
     CandidatePin,
     Records,
     command_candidates,
-    has_succeeded,
     in_message_order,
     tool_name,
 )
-from compaction.facts.commands import command_facts
+from compaction.facts.coding.commands import command_facts
+from compaction.facts.coding.files import file_facts, slice_facts
 from compaction.facts.fact import Fact, FactKind, Region, Segment
-from compaction.facts.files import file_facts, slice_facts
 from compaction.facts.fitting import Fitting, message_factors, region_words
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import factor_shared_columns, render_lines, segment_head
@@ -254,7 +254,7 @@ class SegmentFitter:
         region = self._region
         ordered = in_message_order(self._speech.join_sentences(facts))
         marked = factor_shared_columns([*self._speech.mark_gaps(ordered)])
-        every = (*marked, *_omission_fact([one.fact for one in gone], region))
+        every = (*marked, *_omission_fact(gone, region))
         text = self._text_of(every, simple_way)
         return Segment(
             start=region.start,
@@ -273,12 +273,12 @@ class SegmentFitter:
         return f"{segment_head(facts, lines, simple_way, earlier)}\n{lines}"
 
 
-def _omission_fact(gone: Sequence[Fact], region: Region) -> Iterator[Fact]:
+def _omission_fact(candidates: Sequence[Candidate], region: Region) -> Iterator[Fact]:
     """A line that names the calls that are gone; nothing for none."""
-    gone = [fact for fact in gone if fact.kind in _EXCHANGED]
+    gone = [one for one in candidates if one.fact.kind in _EXCHANGED]
     if not gone:
         return
-    turns = sorted({turn for fact in gone for turn in fact.turns})
+    turns = sorted({turn for one in gone for turn in one.fact.turns})
     yield Fact(
         kind=FactKind.GONE,
         text=_tool_counts(gone),
@@ -287,10 +287,11 @@ def _omission_fact(gone: Sequence[Fact], region: Region) -> Iterator[Fact]:
     )
 
 
-def _tool_counts(facts: Sequence[Fact]) -> str:
+def _tool_counts(gone: Sequence[Candidate]) -> str:
     """The number of calls of each tool: failures and unknown outcomes first, then the most."""
     tools: Mapping[str, int] = Counter(
-        f"{tool_name(fact)}{_outcome_mark(fact)}" for fact in sorted(facts, key=has_succeeded)
+        f"{tool_name(one.fact)}{_outcome_mark(one)}"
+        for one in sorted(gone, key=lambda one: has_succeeded(one.fact))
     )
     ordered = sorted(tools, key=lambda tool: (not tool.endswith(")"), -tools[tool]))
     named = [
@@ -301,8 +302,10 @@ def _tool_counts(facts: Sequence[Fact]) -> str:
     return ", ".join(named) + (f" and {more} more tools" if more > 0 else "")
 
 
-def _outcome_mark(fact: Fact) -> str:
-    """The mark of an action that failed, or whose outcome is unknown; "" for any other."""
-    if has_succeeded(fact):
+def _outcome_mark(gone: Candidate) -> str:
+    """The mark of an action that failed, may have, or succeeded behind a failure; else ""."""
+    if gone.is_recovery:
+        return " (ok after a failure)"
+    if has_succeeded(gone.fact):
         return ""
-    return " (unknown)" if fact.text.endswith(f"{ARROW}{UNKNOWN}") else " (failed)"
+    return " (unknown)" if gone.fact.text.endswith(f"{ARROW}{UNKNOWN}") else " (failed)"

@@ -1,16 +1,16 @@
 import json
 
+from compaction.facts.actions import has_succeeded
 from compaction.facts.candidates import (
     CandidatePin,
     Records,
     command_candidates,
-    has_succeeded,
     in_message_order,
     tool_name,
 )
-from compaction.facts.commands import command_facts
+from compaction.facts.coding.commands import command_facts
+from compaction.facts.coding.files import file_facts, slice_facts
 from compaction.facts.fact import FactKind
-from compaction.facts.files import file_facts, slice_facts
 from compaction.results.result_lines import result_line
 from tests.compaction.facts.regions import Said, call_and_result, read_contents, texts, user
 

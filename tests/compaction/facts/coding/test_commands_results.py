@@ -1,6 +1,6 @@
 """The parts of a command's result that stay: its exit, its failures and its names."""
 
-from compaction.facts.commands import command_facts
+from compaction.facts.coding.commands import command_facts
 from tests.compaction.facts.regions import (
     call_and_result,
     raw_call_and_result,

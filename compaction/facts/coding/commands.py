@@ -8,8 +8,8 @@ from typing import Final
 
 from compaction.facts.call_lines import CallFormatter
 from compaction.facts.call_outcomes import OK, action_outcome
+from compaction.facts.coding.files import call_without_texts, is_made_edit
 from compaction.facts.fact import Fact, FactKind
-from compaction.facts.files import call_without_texts, is_made_edit
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import text_head
 from compaction.language.sentences import sentences

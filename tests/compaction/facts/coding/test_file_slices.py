@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.facts.file_slices import CUT_LINES, FileSlice, file_slices
+from compaction.facts.coding.file_slices import CUT_LINES, FileSlice, file_slices
 from tests.compaction.facts.regions import call_and_result, read_contents
 
 MAX_EXCERPT_CHARS = 10_000

@@ -3,7 +3,7 @@ import time
 import msgspec
 import pytest
 
-from compaction.facts.commands import call_purposes, names_to_keep
+from compaction.facts.coding.commands import call_purposes, names_to_keep
 from compaction.facts.region_contents import read_region
 from compaction.facts.segment_fitting import segment_within
 from compaction.reading.harness_results import assign_voices

@@ -1,7 +1,7 @@
 import json
 import time
 
-from compaction.facts.files import call_without_texts, file_facts, slice_facts
+from compaction.facts.coding.files import call_without_texts, file_facts, slice_facts
 from compaction.reading.message import CalledTool
 from tests.compaction.facts.regions import (
     call_and_result,

@@ -13,8 +13,8 @@ from compaction.agents.file_operations import (
     FileOperation,
     says_not_edited,
 )
+from compaction.facts.coding.file_slices import file_slices
 from compaction.facts.fact import Fact, FactKind
-from compaction.facts.file_slices import file_slices
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text
 from compaction.reading.message import CalledTool, parse_arguments

@@ -1,0 +1,1 @@
+"""Facts of coding work: files, lines of them, and commands."""
