@@ -25,7 +25,7 @@ from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.message_cache import Beginning
 from proxy.prefix.planned import Draft, PlanningTarget
 from proxy.prefix.prediction.changes import prefix_parameters
-from proxy.prefix.prediction.sent_call import MAX_MODEL_BYTES, SentCall, TextLines
+from proxy.prefix.prediction.sent_call import SentCall, TextLines
 from proxy.prefix.prompts.fingerprints import name_digest, without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.marks import add_marks, caller_marks, route_marks
@@ -44,6 +44,8 @@ from proxy.prefix.prompts.prompt import (
 )
 
 _QUOTE: Final = b'"'
+#: Bytes kept of the model's name that a caller asked for.
+_MAX_MODEL_BYTES: Final = 100
 _MARK_LEFT_OUT_NOTE: Final = "a mark was left out: its message can carry none"
 
 
@@ -320,7 +322,7 @@ def sent_call(
         tail=sending.prompt.tail,
         lines=arrangement.lines,
         compacted=origin is not None and origin.reset,
-        asked_model=draft.prompt.fields.get("model", b"")[:MAX_MODEL_BYTES],
+        asked_model=draft.prompt.fields.get("model", b"")[:_MAX_MODEL_BYTES],
     )
 
 

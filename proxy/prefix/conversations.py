@@ -21,8 +21,6 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import SEVERAL, Plan
 from proxy.prefix.prediction.sent_call import (
-    MAX_COMPARED_CALLS,
-    MAX_STARTS,
     PromptEnding,
     PromptStart,
     SentCall,
@@ -40,6 +38,10 @@ _LATEST_BYTES: Final = 220
 _STATE_BYTES: Final = 2_400
 _TOOL_BYTES: Final = 100
 _SPLIT_BYTES: Final = 36
+#: Calls of a conversation that are compared with the next one.
+_MAX_COMPARED_CALLS: Final = 4
+#: Openings of its calls that are remembered; several agents may speak in one conversation.
+_MAX_STARTS: Final = 12
 #: Stands for more than one conversation.
 _SEVERAL: Final = b""
 #: Places from the latest back where a first call may have ended otherwise than it is sent now.
@@ -97,12 +99,12 @@ class ConversationState(msgspec.Struct):
         self.tokens = tokens
         self.turns = turns
         end = call.repeatable_blocks
-        self.points = (*self.points[1 - MAX_COMPARED_CALLS :], call.points[end])
+        self.points = (*self.points[1 - _MAX_COMPARED_CALLS :], call.points[end])
         start = call.start
         if self.openings and self.openings[-1] == start:
             start = self.openings[-1]  # one object for all that are alike
-        self.openings = (*self.openings[1 - MAX_STARTS :], start)
-        self.endings = (*self.endings[1 - MAX_COMPARED_CALLS :], digest_end(call.digests[:end]))
+        self.openings = (*self.openings[1 - _MAX_STARTS :], start)
+        self.endings = (*self.endings[1 - _MAX_COMPARED_CALLS :], digest_end(call.digests[:end]))
 
 
 class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,12 +32,6 @@ _STABLE, _VARIABLE = PromptSlot.STABLE, PromptSlot.VARIABLE
 DIGEST_BYTES: Final = 8
 #: Fingerprints kept of the tools, leading texts or messages of one call.
 MAX_DIGESTS: Final = 1_024
-#: Bytes kept of the model's name that a caller asked for.
-MAX_MODEL_BYTES: Final = 100
-#: Calls of a conversation that are compared with the next one.
-MAX_COMPARED_CALLS: Final = 4
-#: Openings of its calls that are remembered; several agents may speak in one conversation.
-MAX_STARTS: Final = 12
 #: Blocks at the end of a call that are told apart where a later one does not repeat them.
 MAX_LEFT_OUT: Final = 12
 #: So many were not repeated, or more.

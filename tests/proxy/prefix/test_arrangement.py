@@ -25,6 +25,7 @@ from tests.proxy.prefix.planning_requests import (
     RULES,
     SECRET,
     TARGETS,
+    PlanningProcess,
     body,
     chat_message,
     conversation_messages,
@@ -376,3 +377,10 @@ def test_tags_are_taken_off_a_call_that_goes_on_from_what_its_provider_keeps(
         **came,
         "instructions": "Be kind. It is noon.",
     }
+
+
+def test_the_first_hundred_bytes_of_the_models_name_are_remembered():
+    raw = body(chat_message("user", "Hi"), model="m" * 200)
+    planned = PlanningProcess(PLAIN).plan(planning_request(raw))
+
+    assert planned.evidence.sent.asked_model == b'"' + b"m" * 99

@@ -121,3 +121,11 @@ def test_a_value_of_several_conversations_leads_to_none():
 
     assert (resolved.name, resolved.source) == (call.whole, b"")
     assert index.resolve(link("base", "same", "more")).beside == (b"same",)
+
+
+def test_indexes_count_the_bytes_of_values_and_of_latest_calls():
+    index = Conversations()
+    call = link("base", "one", "two")
+    index.record_call(call, index.resolve(call))
+
+    assert [kind.size_bytes for kind in index.indexes] == [130, 130, 0, 220]

@@ -94,8 +94,8 @@ def test_a_state_remembers_the_latest_calls_only():
 
 def test_state_is_weighed_with_the_places_at_which_texts_are_parted() -> None:
     state = ConversationState()
-    before = state.size
+    assert state.size == 2_400
 
-    more = state.adopt_plan(Plan(splits=(TextSplits(0, 0, tuple(range(100))),)))
+    more = state.adopt_plan(Plan(tools=("a",), splits=(TextSplits(0, 0, tuple(range(100))),)))
 
-    assert more == state.size - before >= 3_000
+    assert more == state.size - 2_400 == 100 + 101 * 36

@@ -105,6 +105,7 @@ def test_a_feature_whose_price_is_unknown_is_planned_as_usual():
     assert one is not None
     assert other is not None
     assert layout_effect(one) == layout_effect(other)
+    assert one.saved_nanos == other.saved_nanos, "a thousand nano-dollars a token"
 
 
 def test_few_calls_propose_no_layout():
@@ -207,6 +208,19 @@ def test_features_and_sets_of_tools_that_are_long_unused_are_forgotten():
     assert [len(learners) for learners in lessons._known.values()] == [1, 8]
 
 
+def test_all_learners_take_32_mebibytes_and_the_latest_1024_lists_of_tools():
+    lessons = LayoutLearner()
+    planned = Feature(lessons).call("Time: 1")
+    for number in range(1_200):
+        tools = {"tools": (b"%d" % number,)}
+        prompt = msgspec.structs.replace(planned.draft.prompt, **tools)
+        draft = msgspec.structs.replace(planned.draft, prompt=prompt)
+        lessons._learner_of(msgspec.structs.replace(planned, draft=draft))
+
+    assert lessons._max_bytes == 33_554_432
+    assert 1_000 < len(lessons._named) <= 1_024
+
+
 def test_a_team_with_many_features_makes_no_other_team_forget_its_own():
     lessons = LayoutLearner(max_bytes=400_000)
     feature = Feature(lessons)
@@ -235,11 +249,11 @@ def test_proposals_are_due_more_often_at_first():
     ]
 
 
-@pytest.mark.parametrize(("more", "replaces"), [(9, False), (10, True)])
+@pytest.mark.parametrize(("more", "replaces"), [(99, False), (100, True)])
 def test_layout_that_saves_a_tenth_of_the_cost_replaces_another_at_once(more, replaces):
     move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="", saving=more)
 
-    assert is_worth_replacing(Layout(moves=(move,), held_cost=100)) is replaces
+    assert is_worth_replacing(Layout(moves=(move,), held_cost=1_000)) is replaces
 
 
 def test_moves_of_the_layout_in_force_are_not_proposed_again():

@@ -2,9 +2,7 @@
 
 import pytest
 
-from proxy.prefix.breakpoints.account import MarkAccount, PlaceValues, PromptPlace
-
-MAX_PLACES = 4
+from proxy.prefix.breakpoints.account import MAX_PLACES, MarkAccount, PlaceValues, PromptPlace
 
 #: Surcharges of the places: tools, stable slot, semi-stable slot, conversation.
 FEES = (10.0, 10.0, 0.0, 5.0)
@@ -19,7 +17,7 @@ def write(account: MarkAccount, conversation: bytes, before: int, now: float, fe
 
 
 def test_all_places_are_marked_before_anything_is_known():
-    assert MarkAccount().marked_places(FEES, is_first_call=True) == MAX_PLACES
+    assert MarkAccount().marked_places(FEES, is_first_call=True) == MAX_PLACES == 4
 
 
 def test_a_place_that_lost_more_than_its_surcharge_is_left_unmarked():
@@ -154,3 +152,11 @@ def test_reads_are_tried_ten_minutes_after_eight_failed_and_a_day_later_at_most(
         account.record_read(now, came=False)
 
     assert account.retry_at - now == pause_s
+
+
+def test_an_account_counts_its_bytes_and_those_of_unread_writes():
+    account = MarkAccount()
+    assert account.size_bytes == 1_100
+    write(account, b"one", 0, 0.0, 5.0)
+
+    assert account.size_bytes == 1_440

@@ -158,6 +158,7 @@ def test_marks_that_share_a_block_take_room_of_their_own() -> None:
         ({}, {}),
         ({1: "5m"}, {}),
         ({4: "5m"}, {2: "5m", 3: "5m"}),
+        ({5: "5m"}, {3: "5m", 4: "5m"}),
         ({3: "1h", 4: "5m"}, {2: "1h"}),
         ({0: "1h", 1: "1h", 4: "1h"}, {3: "1h"}),
         ({0: "1h", 1: "1h", 3: "1h", 4: "1h"}, {}),
@@ -167,6 +168,6 @@ def test_parts_of_a_user_message_are_marked_only_before_a_mark_as_long_lived(
     marks: dict[int, str], splits: dict[int, str]
 ) -> None:
     two_rules = [PromptBlock("system", PromptSlot.STABLE, 0, index, 500, b"") for index in range(2)]
-    parts = [PromptBlock("user", PromptSlot.VARIABLE, 1, index, 500, b"") for index in range(3)]
+    parts = [PromptBlock("user", PromptSlot.VARIABLE, 1, index, 500, b"") for index in range(4)]
 
     assert free_splits([*two_rules, *parts], ANTHROPIC, marks) == splits

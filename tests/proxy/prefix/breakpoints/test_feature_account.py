@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.prefix.breakpoints.account import MAX_PLACES, MarkAccount, PlaceValues, PromptPlace
 from proxy.prefix.breakpoints.feature_account import FeatureAccount, StakedCall
+from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 
 #: Cost of a call, and the surcharge of writing all of it.
 CALL, SURCHARGE = 100.0, 25.0
@@ -151,9 +152,25 @@ def test_calls_under_way_count_as_lost_until_they_ended():
 def test_a_call_that_never_ended_is_released_after_an_hour():
     feature_account = account()
     feature_account.reserve_stake(1, SURCHARGE, 0.0)
-    feature_account.reserve_stake(2, 1.0, 3_601.0)
+    feature_account.reserve_stake(2, 1.0, 3_600.0)
+    assert list(feature_account.stakes) == [1, 2]
+    feature_account.reserve_stake(3, 1.0, 3_601.0)
 
-    assert list(feature_account.stakes) == [2]
+    assert list(feature_account.stakes) == [2, 3]
+
+
+def test_marks_of_a_thousand_calls_may_be_at_stake_at_once():
+    feature_account = account()
+    for number in range(999):
+        feature_account.reserve_stake(number, 0.0, 0.0)
+    assert allows(feature_account)
+    feature_account.reserve_stake(999, 0.0, 0.0)
+
+    assert not allows(feature_account)
+
+
+def test_a_feature_may_lose_one_cent_by_default():
+    assert FeatureAccount().stake == STAKE_UNITS_PER_DOLLAR * 0.01
 
 
 def test_a_loss_counts_half_after_a_day():
@@ -264,11 +281,9 @@ def test_a_thousand_calls_cost_at_most_a_two_thousandth_more(reads: list[bool], 
 
 def test_a_feature_tells_its_bytes_with_unread_writes_and_stakes():
     feature_account = account()
-    feature_account.measure()
-    before = feature_account.size_bytes
+    assert feature_account.measure() == 700 + 1_100
     for index in range(32):
         write(feature_account.of(FAMILY), str(index).encode(), 0, 0.0, 1.0)
         feature_account.reserve_stake(index, 1.0, 0.0)
 
-    assert feature_account.measure() > 32 * 500
-    assert feature_account.size_bytes > before
+    assert feature_account.measure() == 32 * (340 + 260)

@@ -13,6 +13,7 @@ from proxy.prefix.breakpoints.plan import (
     assign_arm,
     fork_plan,
     merge_plans,
+    shared_policy,
 )
 
 NAMES = st.sampled_from("abcdef")
@@ -157,3 +158,12 @@ def test_an_arm_is_the_same_in_every_version():
     ]
 
     assert drawn == [67, 84, 96]
+
+
+@pytest.mark.parametrize(("others", "is_shared"), [(1_023, True), (1_024, False)])
+def test_the_latest_1024_policies_are_one_object_for_equal_ones(others: int, *, is_shared: bool):
+    first = shared_policy(BreakpointPolicy(back=-1))
+    for number in range(others):
+        shared_policy(BreakpointPolicy(back=number))
+
+    assert (shared_policy(BreakpointPolicy(back=-1)) is first) == is_shared

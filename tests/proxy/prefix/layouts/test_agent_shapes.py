@@ -8,10 +8,13 @@ import pytest
 from proxy.prefix.layouts.agent_shapes import (
     is_attribution,
     known_shape,
+    long_texts,
     part_instructions,
     without_attribution,
 )
+from proxy.prefix.message_cache import read_message
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
+from tests.proxy.prefix.sent_calls import fingerprint
 
 LINE = "x-anthropic-billing-header: cc_version=2.1.197.d00; cc_entrypoint=sdk-cli;"
 NAME = "You are a Claude agent, built on Anthropic's Claude Agent SDK."
@@ -115,7 +118,7 @@ def test_instructions_are_parted_behind_1024_characters_of_stable_text(
 
 
 def test_a_known_agent_is_told_by_how_its_instructions_begin():
-    assert known_shape(native(session("ada")))
+    assert known_shape(native(session("ada"))) == 1
     assert known_shape(native("You are Codex, based on GPT-6."))
     assert not known_shape(native("You are a poet."))
 
@@ -140,3 +143,11 @@ def test_the_line_is_taken_off_a_body_for_other_upstreams():
 )
 def test_a_body_without_such_a_line_beside_others_stays_as_it_is(body: bytes):
     assert without_attribution(body) is body
+
+
+@pytest.mark.parametrize(("size", "texts"), [(4_095, 0), (4_096, 1)])
+def test_instructions_of_4096_bytes_are_long(size: int, texts: int):
+    prompt = native("a" * size)
+    readings = [read_message(fingerprint, raw) for raw in prompt.messages]
+
+    assert len(list(long_texts(prompt, readings))) == texts

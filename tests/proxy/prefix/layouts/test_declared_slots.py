@@ -13,9 +13,6 @@ from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.planned_body_check import assert_nothing_lost
 
-MAX_NAMES = 64
-MAX_PIECES = 1000
-
 WELL = "Be kind.\n<tg:variable>It is noon.</tg:variable>\n<tg:stable>Be brief.</tg:stable>\n"
 TALK = (
     ("system", "Be kind."),
@@ -105,7 +102,7 @@ def test_answers_and_what_tools_return_are_never_touched(role):
         ("<tg:static>a</tg:static>", "one is none of ours"),
         ("<tg:stable a='b'>a</tg:stable>", "one is none of ours"),
         ("<tg:", "one is none of ours"),
-        ("<tg:stable></tg:stable>" * MAX_PIECES, "too many"),
+        ("<tg:stable></tg:stable>" * 501, "too many"),
     ],
 )
 def test_unmatched_tags_stay_as_text(text, why):
@@ -113,6 +110,10 @@ def test_unmatched_tags_stay_as_text(text, why):
 
     assert slots.moves == {}
     assert slots.notes == ((f"tags of message 0 stay as text: {why}",) if why else ())
+
+
+def test_a_thousand_tags_of_a_text_are_read():
+    assert slots_in_text(("system", "<tg:stable>a</tg:stable>" * 500)).moves
 
 
 def test_tags_are_read_where_json_escapes_them():
@@ -251,11 +252,11 @@ def test_a_slot_for_no_text_is_skipped_with_a_note(header, why):
 
 
 def test_of_too_many_named_slots_the_first_are_read():
-    slots = slots_beside(",".join(["0=stable"] * (MAX_NAMES + 5_000)))
+    slots = slots_beside(",".join(["0=stable"] * 63 + ["1=stable", "2=stable"] + ["3"] * 5_000))
 
-    assert "too many" in slots.notes[0]
-    assert len(slots.notes) == 1
-    assert len(slots.notes[0]) < 200
+    assert list(slots.moves) == [(0, 0), (1, 0)]
+    quoted = "2=stable,3,3,3,3,3,3,3,3,3,3,3,3,3,3,3,3"
+    assert slots.notes == (f"slot {quoted!r} is passed over: there are too many",)
 
 
 @given(

@@ -23,9 +23,6 @@ from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.prefix.arrangement_fixtures import apply_layout
 from tests.proxy.prefix.sent_calls import fingerprint
 
-MAX_MOVES = 64
-MAX_TEXTS = 64
-
 SYSTEM = "You answer mail.\nTime: {}\nUser: {}\n\nBe kind to all.\nNever lie.\n"
 
 
@@ -124,9 +121,10 @@ def test_skipped_texts_hold_no_anchors():
 
 
 def test_the_number_of_searched_texts_is_bounded():
-    lines = words(*["x"] * MAX_TEXTS, "Line one")
+    first, beyond = (words(*["x"] * others, "Line one") for others in (63, 64))
 
-    assert lines.find_hole(ONE, None) == "the line before it is gone"
+    assert first.find_hole(ONE, None) != "the line before it is gone"
+    assert beyond.find_hole(ONE, None) == "the line before it is gone"
 
 
 def test_instructions_are_the_texts_before_the_conversation():
@@ -261,10 +259,10 @@ def test_an_empty_layout_changes_nothing():
 
 
 def test_the_number_of_moves_is_bounded():
-    many = Layout(moves=(msgspec.structs.replace(TIME, before=BACK),) * MAX_MOVES + (USER,))
+    many = Layout(moves=(msgspec.structs.replace(TIME, before=BACK),) * 65)
     _, notes = texts(many, body(SYSTEM.format("noon", "Ines")))
 
-    assert len(notes) == MAX_MOVES
+    assert len(notes) == 64
 
 
 def test_a_layout_survives_json():

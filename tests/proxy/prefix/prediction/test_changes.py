@@ -13,7 +13,7 @@ from proxy.prefix.prediction.changes import (
     repeated_bytes,
     trace_call,
 )
-from proxy.prefix.prediction.sent_call import MAX_DIGESTS, SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import parse_prompt
 from tests.examples import examples
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI, VLLM, fingerprint, sent_chat
@@ -35,6 +35,7 @@ def test_a_tool_choice_shapes_anthropics_messages_only():
     parameters = prefix_parameters(parse_prompt(BODY), ANTHROPIC, fingerprint)
 
     assert set(parameters.early) == {"model", "reasoning_effort"}
+    assert set(map(len, [*parameters.early.values(), *parameters.late.values()])) == {8}
     assert set(parameters.late) == {"tool_choice"}
 
 
@@ -253,7 +254,7 @@ def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compar
     change = change_between(before, after)
 
     assert change == PromptChange(place="messages[6]", kind=ChangeKind.ADDED, block=6)
-    again, compared = repeated_bytes(after, trace_call(before, 0)), after.blocks[: MAX_DIGESTS + 1]
+    again, compared = repeated_bytes(after, trace_call(before, 0)), after.blocks[:1_025]
     assert again == sum(block.size for block in compared) - after.blocks[6].size
 
 
@@ -267,3 +268,9 @@ def test_of_many_long_texts_few_lines_each_are_compared():
 
     # Beside the bound stands the last line, which is the same again.
     assert 256 * len("shared\n") <= again < 256 * 2 * len("shared")
+
+
+def test_a_trace_counts_the_bytes_of_its_fingerprints_and_texts():
+    fingerprints = 1 + 3 + len(TALK[:2])
+
+    assert trace_call(call(RULES, *TALK[:2]), 0).size == 1_100 + 8 * fingerprints + 50

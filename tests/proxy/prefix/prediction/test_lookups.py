@@ -140,6 +140,7 @@ def test_a_marked_prefix_near_the_least_that_was_not_stored_is_known():
     assert record_answer(unstored, sent, REFUSED)
     assert unstored.is_unstored(sent.points[1], 0.0)
     assert not unstored.is_unstored(sent.points[2], 0.0)
+    assert unstored.indexes[0].size_bytes == 140
 
 
 @pytest.mark.parametrize(("tokens", "is_unstored"), [(1_433, True), (1_434, False)])

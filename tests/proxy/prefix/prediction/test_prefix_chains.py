@@ -315,3 +315,13 @@ def test_an_extended_message_is_read_up_to_its_old_end_at_anthropic():
 
     longer = one_message(ANTHROPIC, ("a", 2_000), ("b", 500), ("c", 100), marks=marks)
     assert chains.expect_read(longer, 1).tokens == 2_500
+
+
+def test_an_index_counts_the_bytes_of_each_kind_of_entry():
+    chains = PrefixChainIndex()
+    chains.record_call(users(INTERVAL, ("a", 3_000)), Usage(input=3_000), 0.0)
+    marked = users(ANTHROPIC, ("a", 3_000), marks={0: "5m"})
+    chains.record_call(marked, Usage(write_5m=3_000), 0.0)
+
+    sizes = [index.size_bytes for index in chains.indexes]
+    assert sizes == [110, 110, 250, 0, 0, 0, 200]

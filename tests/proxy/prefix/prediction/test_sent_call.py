@@ -173,3 +173,9 @@ def test_the_number_of_compared_end_blocks_is_bounded():
 
 def test_a_prompt_ending_keeps_only_the_compared_blocks():
     assert len(end_of(said(*"abcdefghijklmnopqrstuvwxyz")).last) == MAX_LEFT_OUT * 8
+
+
+def test_the_first_1024_messages_of_a_call_have_short_fingerprints():
+    call = users(VLLM, *(("a", 10 + number) for number in range(1_100)))
+
+    assert [len(prints) for prints in call.short_fingerprints] == [0, 0, 1_024 * 8]
