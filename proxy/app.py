@@ -231,7 +231,7 @@ async def _dependencies(
     """Dependencies of calls, the receipts, the gate and the router, and what takes later ones."""
     async with (
         running_budgets(context) as entry,
-        running_objectives(context) as wheel,
+        running_objectives(context) as router,
         AsyncExitStack() as stack,
     ):
         stack.callback(context.tasks.end, *_watch_routes(context, ticks))
@@ -241,11 +241,11 @@ async def _dependencies(
         replicas = await stack.enter_async_context(running_engines(context, pool, ticks))
         readers: tuple[Callable[[Receipt], None] | None, ...] = (
             None if entry is None else entry.settle,
-            None if wheel is None else wheel.record_receipt,
+            None if router is None else router.record_receipt,
             None if tracing is None else tracing.observe,
             None if replicas is None else replicas.gains.observe,
             compactor.record_outcome,
-            None if wheel is None else partial(_count_for_hedges, context.route_health, ticks),
+            None if router is None else partial(_count_for_hedges, context.route_health, ticks),
         )
         dispatcher = ReceiptDispatcher(context.opened, telemetry, list(filter(None, readers)))
         stack.enter_context(closing(planning := _planning(context)))
@@ -260,8 +260,8 @@ async def _dependencies(
             retry_policy=_retry_policy(context.settings),
             tasks=context.tasks,
             limits=entry,
-            router=wheel,
-            latency_target=None if wheel is None else wheel.latency_target,
+            router=router,
+            latency_target=None if router is None else router.latency_target,
             compaction=compactor,
             route_health=context.route_health,
             replica_costs=context.replica_costs,
@@ -271,7 +271,7 @@ async def _dependencies(
             sent=context.opened.sent,
         )
         (warm_with := partial(_serve_own_calls, replicas))(deps)
-        yield deps, dispatcher, (entry, wheel), warm_with
+        yield deps, dispatcher, (entry, router), warm_with
 
 
 def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[asyncio.Task[None]]:

@@ -197,7 +197,7 @@ def _objective_status(
     track: TrackedObjective, router: ObjectiveRouter, pins: Mapping[str, PinRow] | None, now: float
 ) -> ObjectiveStatus:
     objective = track.objective
-    shown = shown_state(router.standings.get(track.name), router.missed.get(track.name))
+    shown = shown_state(router.snapshots.get(track.name), router.missed.get(track.name))
     pin = (pins or {}).get(track.name)
     counts = _recent_counts(track, router, now)
     return ObjectiveStatus(

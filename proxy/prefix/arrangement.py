@@ -279,8 +279,8 @@ def mark_prompt(
             prompt, arrangement.blocks, theirs, target.regime, lifetime
         )
     left = marks_left(prompt, theirs, target.regime)
-    standing = place_marks(policy, arrangement.blocks, ends, left, theirs, arrangement.prompt.tail)
-    marks = standing.marks
+    placed = place_marks(policy, arrangement.blocks, ends, left, theirs, arrangement.prompt.tail)
+    marks = placed.marks
     if not policy.explicit and not draft.turns:
         marks = {**marks, **free_splits(arrangement.blocks, left, {**theirs, **marks})}
     marks = dict(sorted(marks.items()))
@@ -298,7 +298,7 @@ def mark_prompt(
         marks={**theirs, **stand},
         explicit=policy.explicit,
         body=_body(full, draft, target),
-        notes=(*standing.notes, *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(marks) else ())),
+        notes=(*placed.notes, *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(marks) else ())),
     )
 
 

@@ -219,7 +219,7 @@ class ObjectiveCounters(Protocol):
             StoreError: If the store is out of reach; ``who`` may lead all the same.
         """
 
-    async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
+    async def publish(self, epoch: int, snapshots: Mapping[str, bytes]) -> bool:
         """Publish the states; earlier ones are replaced as a whole.
 
         An epoch that is newer than any given out is taken, and ends whoever leads: the next lead
@@ -227,17 +227,17 @@ class ObjectiveCounters(Protocol):
 
         Args:
             epoch: Under which ``lead`` said one leads; 1 to ``MAX_EPOCH``.
-            standings: At most ``MAX_KEYS``, of ``MAX_STATE_BYTES`` bytes each.
+            snapshots: At most ``MAX_KEYS``, of ``MAX_STATE_BYTES`` bytes each.
 
         Returns:
             False, and nothing changes, where a newer epoch has begun.
 
         Raises:
-            ValueError: If the epoch or the standings are out of bounds.
+            ValueError: If the epoch or the snapshots are out of bounds.
             StoreError: If the store is out of reach; it may have been said all the same.
         """
 
-    async def standings(self) -> tuple[int, Mapping[str, bytes]]:
+    async def snapshots(self) -> tuple[int, Mapping[str, bytes]]:
         """The states published last, and their epoch; 0 and nothing before the first time."""
 
     async def aclose(self) -> None:

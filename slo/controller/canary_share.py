@@ -34,14 +34,14 @@ _SHARE_FACTORS: Final = tuple(2.0**power for power in range(-6, 4))
 _MIN_SHARE_RATIO, _MAX_SHARE_RATIO = 0.75, 2.5
 
 
-def level_for(standing: ControllerSnapshot, draw: float, rules: ControllerRules) -> int:
+def level_for(snapshot: ControllerSnapshot, draw: float, rules: ControllerRules) -> int:
     """The level of a new conversation, which it keeps; never above the highest there is.
 
     Args:
         draw: The conversation's hash, as a number from 0.0 to below 1.0. A conversation that goes
             to level 0 at some share does so at every larger one.
     """
-    return 0 if draw < standing.share else min(standing.level, rules.fallback_levels)
+    return 0 if draw < snapshot.share else min(snapshot.level, rules.fallback_levels)
 
 
 def canary_share(before: float, arms: Mapping[int, LevelCounts], rules: ControllerRules) -> float:

@@ -52,14 +52,14 @@ _LONG_TO_SHORT: Final = LONG_WINDOW_S / SHORT_WINDOW_S
 class _Look(NamedTuple):
     """The arguments of ``evaluate``, whose state has no time ahead of now."""
 
-    standing: ControllerSnapshot
+    snapshot: ControllerSnapshot
     arms: Mapping[int, LevelCounts]
     rules: ControllerRules
     now: float
 
 
 def evaluate(
-    standing: ControllerSnapshot,
+    snapshot: ControllerSnapshot,
     arms: Mapping[int, LevelCounts],
     rules: ControllerRules,
     now: float,
@@ -71,74 +71,74 @@ def evaluate(
         now: The time. Later times in the state are set back to it, so that nothing waits for a
             clock that was set back.
     """
-    standing = _without_future_times(standing, rules, now)
-    return _JUDGES[standing.state](_Look(standing, arms, rules, now))
+    snapshot = _without_future_times(snapshot, rules, now)
+    return _JUDGES[snapshot.state](_Look(snapshot, arms, rules, now))
 
 
 def _evaluate_healthy(look: _Look) -> ControllerSnapshot:
-    standing, arms, rules, now = look
+    snapshot, arms, rules, now = look
     breach, seconds = _breach_calls(arms.get(0, _NO_COUNTS), rules)
     if rules.fallback_levels and breach.n:
-        relapses = standing.relapses + 1 if standing.until is not None else 0
-        tripped = replace(standing, level=_next_level(0, arms, rules), relapses=relapses)
+        relapses = snapshot.relapses + 1 if snapshot.until is not None else 0
+        tripped = replace(snapshot, level=_next_level(0, arms, rules), relapses=relapses)
         return _degrade(tripped, rules, now, _evidence_text(breach, seconds, 0, rules))
-    if standing.until is not None and now >= standing.until:
-        return replace(standing, until=None, relapses=0)
-    return standing
+    if snapshot.until is not None and now >= snapshot.until:
+        return replace(snapshot, until=None, relapses=0)
+    return snapshot
 
 
 def _evaluate_degraded(look: _Look) -> ControllerSnapshot:
-    standing, arms, rules, now = look
-    is_dwelling = standing.until is not None and now < standing.until
+    snapshot, arms, rules, now = look
+    is_dwelling = snapshot.until is not None and now < snapshot.until
     if not is_dwelling:
         primary = arms.get(0, _NO_COUNTS)
-        canaries, seconds = _canary_calls(primary, standing, rules)
+        canaries, seconds = _canary_calls(primary, snapshot, rules)
         if _is_within(canaries, rules) and not _is_surely_over(
             primary.within(SHORT_WINDOW_S), rules
         ):
             return _begin_recovery(
-                standing, rules, now, _evidence_text(canaries, seconds, 0, rules)
+                snapshot, rules, now, _evidence_text(canaries, seconds, 0, rules)
             )
-    if standing.level < rules.fallback_levels and now - standing.since >= rules.settle_s:
-        own = arms.get(standing.level, _NO_COUNTS)
+    if snapshot.level < rules.fallback_levels and now - snapshot.since >= rules.settle_s:
+        own = arms.get(snapshot.level, _NO_COUNTS)
         breach, seconds = _breach_calls(own, rules, is_new=is_dwelling)
         if breach.n:
-            why = _evidence_text(breach, seconds, standing.level, rules)
-            level = _next_level(standing.level, arms, rules)
-            return _degrade(replace(standing, level=level), rules, now, why)
-    share = canary_share(standing.share, arms, rules)
-    return standing if share == standing.share else _set_share(standing, share, now)
+            why = _evidence_text(breach, seconds, snapshot.level, rules)
+            level = _next_level(snapshot.level, arms, rules)
+            return _degrade(replace(snapshot, level=level), rules, now, why)
+    share = canary_share(snapshot.share, arms, rules)
+    return snapshot if share == snapshot.share else _set_share(snapshot, share, now)
 
 
 def _evaluate_recovering(look: _Look) -> ControllerSnapshot:
-    standing, arms, rules, now = look
+    snapshot, arms, rules, now = look
     primary = arms.get(0, _NO_COUNTS)
     calls, seconds = primary.latest(rules.min_calls, SHORT_WINDOW_S)
     if not calls.n:
-        share = ramp_share(canary_share(standing.share, arms, rules), rules)
-        more = share > standing.share and not is_lately_bad(primary, rules)
-        return _set_share(standing, share, now) if more else standing
+        share = ramp_share(canary_share(snapshot.share, arms, rules), rules)
+        more = share > snapshot.share and not is_lately_bad(primary, rules)
+        return _set_share(snapshot, share, now) if more else snapshot
     why = _evidence_text(calls, seconds, 0, rules)
     if _is_surely_over(calls, rules):
-        relapsed = replace(standing, relapses=standing.relapses + 1)
+        relapsed = replace(snapshot, relapses=snapshot.relapses + 1)
         return _degrade(relapsed, rules, now, why)
-    if now - standing.step_since < rules.ramp_step_s * rules.patience(standing.relapses):
-        return standing
-    following = next_share(standing.share, rules)
+    if now - snapshot.step_since < rules.ramp_step_s * rules.patience(snapshot.relapses):
+        return snapshot
+    following = next_share(snapshot.share, rules)
     if following is not None:
-        return _set_share(standing, following, now)
+        return _set_share(snapshot, following, now)
     return ControllerSnapshot(
-        since=now, reason=why, relapses=standing.relapses, until=now + rules.relapse_memory_s
+        since=now, reason=why, relapses=snapshot.relapses, until=now + rules.relapse_memory_s
     )
 
 
 def _evaluate_held(look: _Look) -> ControllerSnapshot:
     """Frozen or pinned: only the end of a pin changes it."""
-    standing, until = look.standing, look.standing.until
+    snapshot, until = look.snapshot, look.snapshot.until
     has_ended = until is not None and look.now >= until
-    if standing.state is ControllerState.PINNED and has_ended:
-        return remove_pin(standing, look.now, look.rules)
-    return standing
+    if snapshot.state is ControllerState.PINNED and has_ended:
+        return remove_pin(snapshot, look.now, look.rules)
+    return snapshot
 
 
 _JUDGES: Final[Mapping[ControllerState, Callable[[_Look], ControllerSnapshot]]] = {
@@ -151,54 +151,54 @@ _JUDGES: Final[Mapping[ControllerState, Callable[[_Look], ControllerSnapshot]]] 
 
 
 def _degrade(
-    standing: ControllerSnapshot, rules: ControllerRules, now: float, why: str
+    snapshot: ControllerSnapshot, rules: ControllerRules, now: float, why: str
 ) -> ControllerSnapshot:
     """The state, degraded from now on, with its level and relapses."""
     return replace(
-        standing,
+        snapshot,
         state=ControllerState.DEGRADED,
         since=now,
         reason=why,
         share=rules.canary_share,
         step_since=now,
-        until=now + rules.dwell_time(standing.relapses),
+        until=now + rules.dwell_time(snapshot.relapses),
     )
 
 
 def _begin_recovery(
-    standing: ControllerSnapshot, rules: ControllerRules, now: float, why: str
+    snapshot: ControllerSnapshot, rules: ControllerRules, now: float, why: str
 ) -> ControllerSnapshot:
     """The state, recovering, at the first ramp share that is not below the canaries' share.
 
     Time that canaries had that share counts.
     """
-    share = ramp_share(standing.share, rules)
+    share = ramp_share(snapshot.share, rules)
     return replace(
-        standing,
+        snapshot,
         state=ControllerState.RECOVERING,
         since=now,
         reason=why,
         share=share,
-        step_since=standing.step_since if share == standing.share else now,
+        step_since=snapshot.step_since if share == snapshot.share else now,
         until=None,
     )
 
 
-def _set_share(standing: ControllerSnapshot, share: float, now: float) -> ControllerSnapshot:
-    return replace(standing, share=share, step_since=now)
+def _set_share(snapshot: ControllerSnapshot, share: float, now: float) -> ControllerSnapshot:
+    return replace(snapshot, share=share, step_since=now)
 
 
 def _canary_calls(
-    primary: LevelCounts, standing: ControllerSnapshot, rules: ControllerRules
+    primary: LevelCounts, snapshot: ControllerSnapshot, rules: ControllerRules
 ) -> tuple[GoodBadCounts, float]:
     """The calls on level 0 that a recovery is judged by, and the seconds they go back.
 
     There are none if too few. If all calls go there and are too few in ten minutes, fewer are
     enough.
     """
-    seconds = CANARY_WINDOW_S * rules.patience(standing.relapses)
+    seconds = CANARY_WINDOW_S * rules.patience(snapshot.relapses)
     latest = primary.latest(rules.min_canary_calls, seconds)
-    if latest[0].n or standing.share < 1.0:
+    if latest[0].n or snapshot.share < 1.0:
         return latest
     return primary.latest(rules.min_calls, MAX_WINDOW_S)
 
@@ -259,17 +259,17 @@ def _evidence_text(
 
 
 def _without_future_times(
-    standing: ControllerSnapshot, rules: ControllerRules, now: float
+    snapshot: ControllerSnapshot, rules: ControllerRules, now: float
 ) -> ControllerSnapshot:
     """The state, with times that lie ahead after the clock was set back clamped to now."""
     longest = {
         ControllerState.HEALTHY: rules.relapse_memory_s,
-        ControllerState.DEGRADED: rules.dwell_time(standing.relapses),
-    }.get(standing.state)
-    until = standing.until
+        ControllerState.DEGRADED: rules.dwell_time(snapshot.relapses),
+    }.get(snapshot.state)
+    until = snapshot.until
     if until is not None and longest is not None:
         until = min(until, now + longest)
-    since, step_since = min(standing.since, now), min(standing.step_since, now)
-    if (since, step_since, until) == (standing.since, standing.step_since, standing.until):
-        return standing
-    return replace(standing, since=since, step_since=step_since, until=until)
+    since, step_since = min(snapshot.since, now), min(snapshot.step_since, now)
+    if (since, step_since, until) == (snapshot.since, snapshot.step_since, snapshot.until):
+        return snapshot
+    return replace(snapshot, since=since, step_since=step_since, until=until)

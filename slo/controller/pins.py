@@ -15,12 +15,12 @@ MAX_REASON_CHARS: Final = 200
 
 
 def apply_pin(
-    standing: ControllerSnapshot, level: int, until: float, since: float, why: str
+    snapshot: ControllerSnapshot, level: int, until: float, since: float, why: str
 ) -> ControllerSnapshot:
     """The state, pinned: every new conversation gets this level until then.
 
     Args:
-        standing: The state so far; its relapses stay counted.
+        snapshot: The state so far; its relapses stay counted.
         level: 0 or more; above the highest there is, it is the highest.
         why: The reason; cut to ``MAX_REASON_CHARS`` characters of printable ASCII.
 
@@ -30,82 +30,82 @@ def apply_pin(
     if level < 0:
         raise ValueError(f"there is no level {level}")
     reason = _printable_reason(why)
-    is_pinned = standing.state is ControllerState.PINNED
+    is_pinned = snapshot.state is ControllerState.PINNED
     return ControllerSnapshot(
         state=ControllerState.PINNED,
         level=level,
         since=since,
         reason=f"Pinned to fallback level {level}" + (f": {reason}" if reason else "."),
-        relapses=standing.relapses,
+        relapses=snapshot.relapses,
         share=0.0,
         until=until,
-        previous_state=standing.previous_state
-        if is_pinned or standing.state is ControllerState.FROZEN
-        else standing.state,
-        previous_level=standing.previous_level if is_pinned else standing.level,
-        previous_share=standing.previous_share if is_pinned else standing.share,
-        previous_until=standing.previous_until if is_pinned else standing.until,
+        previous_state=snapshot.previous_state
+        if is_pinned or snapshot.state is ControllerState.FROZEN
+        else snapshot.state,
+        previous_level=snapshot.previous_level if is_pinned else snapshot.level,
+        previous_share=snapshot.previous_share if is_pinned else snapshot.share,
+        previous_until=snapshot.previous_until if is_pinned else snapshot.until,
     )
 
 
 def remove_pin(
-    standing: ControllerSnapshot, now: float, rules: ControllerRules
+    snapshot: ControllerSnapshot, now: float, rules: ControllerRules
 ) -> ControllerSnapshot:
     """The state from before the pin; the same object if there is no pin.
 
     State, level and share are restored. A step of recovery begins anew; a dwell does not, as it
     passed during the pin.
     """
-    if standing.state is not ControllerState.PINNED:
-        return standing
+    if snapshot.state is not ControllerState.PINNED:
+        return snapshot
     state, level = (
-        standing.previous_state or ControllerState.HEALTHY,
-        min(standing.previous_level, rules.fallback_levels),
+        snapshot.previous_state or ControllerState.HEALTHY,
+        min(snapshot.previous_level, rules.fallback_levels),
     )
     if state is ControllerState.HEALTHY or not level:
         state, level, share = ControllerState.HEALTHY, 0, 1.0
     else:
-        share = standing.previous_share
+        share = snapshot.previous_share
     return ControllerSnapshot(
         state=state,
         level=level,
         since=now,
-        reason=f"The pin to fallback level {standing.level} has ended.",
-        relapses=standing.relapses,
+        reason=f"The pin to fallback level {snapshot.level} has ended.",
+        relapses=snapshot.relapses,
         share=share,
         step_since=now,
-        until=standing.previous_until,
+        until=snapshot.previous_until,
     )
 
 
-def freeze_state(standing: ControllerSnapshot, now: float, why: str) -> ControllerSnapshot:
+def freeze_state(snapshot: ControllerSnapshot, now: float, why: str) -> ControllerSnapshot:
     """The state, frozen: level and share stay; the same object if it is frozen or pinned.
 
     It freezes while there is nothing to judge by: the clock jumped, the store is unreachable, or
     there was no call for 15 minutes.
     """
-    if standing.state in (ControllerState.FROZEN, ControllerState.PINNED):
-        return standing
+    if snapshot.state in (ControllerState.FROZEN, ControllerState.PINNED):
+        return snapshot
     reason = _printable_reason(why)
     return replace(
-        standing,
+        snapshot,
         state=ControllerState.FROZEN,
         since=now,
         reason=f"Frozen: {reason}" if reason else "Frozen.",
-        previous_state=standing.state,
+        previous_state=snapshot.state,
     )
 
 
-def thaw_state(standing: ControllerSnapshot, now: float) -> ControllerSnapshot:
+def thaw_state(snapshot: ControllerSnapshot, now: float) -> ControllerSnapshot:
     """The state from before the freeze; the same object if it is not frozen.
 
     A step of recovery begins anew. A dwell does not, as the level was kept during the freeze.
     """
-    if standing.state is not ControllerState.FROZEN:
-        return standing
+    if snapshot.state is not ControllerState.FROZEN:
+        return snapshot
     return replace(
-        standing,
-        state=standing.previous_state or ControllerState.HEALTHY,
+        snapshot,
+        state=snapshot.previous_state or ControllerState.HEALTHY,
         since=now,
         reason="Thawed: there are calls to judge by again.",
         step_since=now,

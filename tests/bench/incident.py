@@ -103,26 +103,26 @@ class Controller:
 
     def __init__(self) -> None:
         self.rules = ControllerRules(target=TARGET, fallback_levels=len(MEDIANS) - 1)
-        self.standing = ControllerSnapshot(since=EPOCH)
+        self.snapshot = ControllerSnapshot(since=EPOCH)
         self.tally = Tally()
         self.moves: list[StateChange] = []
         self.whole: list[float] = []
 
     def level(self, draw: float) -> int:
-        return level_for(self.standing, draw, self.rules)
+        return level_for(self.snapshot, draw, self.rules)
 
     def saw(self, level: int, delay: float, now: float) -> None:
         self.tally.add(str(level), int(delay <= SLOW), int(delay > SLOW), now)
 
     def look(self, now: float) -> None:
         arms = {level: level_counts(self.tally, str(level), now) for level in range(len(MEDIANS))}
-        before, self.standing = (
-            self.standing,
-            evaluate(self.standing, arms, self.rules, now),
+        before, self.snapshot = (
+            self.snapshot,
+            evaluate(self.snapshot, arms, self.rules, now),
         )
-        if move := state_change(before, self.standing):
+        if move := state_change(before, self.snapshot):
             self.moves.append(move)
-        if before.share < self.standing.share == 1.0:
+        if before.share < self.snapshot.share == 1.0:
             self.whole.append(now)
 
     @property
@@ -132,7 +132,7 @@ class Controller:
     @property
     def settled_at(self) -> float:
         """The time when it last became healthy; never, if it is not."""
-        if self.standing.state is not ControllerState.HEALTHY:
+        if self.snapshot.state is not ControllerState.HEALTHY:
             return inf
         return max((m.at for m in self.moves if m.after is ControllerState.HEALTHY), default=EPOCH)
 

@@ -171,7 +171,7 @@ class ComparedGateway:
 
     def _layouts_in_force(self, caller: str) -> Mapping[str, int]:
         """Versions of the layouts of a caller's features, of those that have one."""
-        states, now = self.processes.store.layouts.standings(), self.clock()
+        states, now = self.processes.store.layouts.states(), self.clock()
         versions = {
             place.feature: states.of(place).layout_version(now)
             for place in states.places

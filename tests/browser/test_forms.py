@@ -19,7 +19,7 @@ def test_a_proposed_layout_is_applied_from_the_first_page(
     page.get_by_role("button", name="Apply").first.click()
 
     expect(page.get_by_role("heading", level=1)).to_contain_text("Feature")
-    held = gateway.store.layouts.standings()
+    held = gateway.store.layouts.states()
     assert any(held.of(place).version for place in held.places)
     page.get_by_role("button", name=re.compile("Roll back layout")).first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Feature")

@@ -1,4 +1,4 @@
-"""Things that run on an event loop, standing in a thread of their own while a test uses them."""
+"""Things that run on an event loop in a thread of their own while a test uses them."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ def running_in_thread(make: Callable[[], AbstractAsyncContextManager[T]]) -> Ite
         finally:
             began.set()
 
-    thread = threading.Thread(target=run, name="standing", daemon=True)
+    thread = threading.Thread(target=run, name="event-loop", daemon=True)
     thread.start()
     assert began.wait(100)
     try:

@@ -102,9 +102,9 @@ class ChaosHarness:
     """The dependencies of all calls, and the calls; it is every port but the caller."""
 
     def __init__(
-        self, wheel: ObjectiveRouter, catalog: Catalog, *, room: int | None = None
+        self, router: ObjectiveRouter, catalog: Catalog, *, room: int | None = None
     ) -> None:
-        self.wheel = wheel
+        self.router = router
         self.calls: dict[str, ChaosCall] = {}
         self.exchanges: list[FakeExchange] = []
         self.planned_ended: Counter[int] = Counter()
@@ -127,7 +127,7 @@ class ChaosHarness:
             tasks=self.tasks,
             route_health=self.lanes,
             limits=self,
-            router=wheel,
+            router=router,
         )
 
     def begin(self, fates: list[ScriptedAttempt], body: str, **caller: float | None) -> ChaosCall:
@@ -149,7 +149,7 @@ class ChaosHarness:
 
     def keep(self, receipt: Receipt) -> None:
         self.calls[receipt.call_id].receipts.append(receipt)
-        self.wheel.record_receipt(receipt)
+        self.router.record_receipt(receipt)
         if receipt.final:
             self.lanes.record_call(receipt.cost_nanos, ticks())
 

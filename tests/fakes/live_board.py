@@ -22,10 +22,10 @@ T = TypeVar("T")
 LIMIT = 5_000_000_000
 
 
-def wheel(*objectives: Objective, **standings: ControllerSnapshot) -> ObjectiveRouter:
+def objective_router(*objectives: Objective, **snapshots: ControllerSnapshot) -> ObjectiveRouter:
     """Objectives, and where they stand."""
     router = ObjectiveRouter(tracks(*objectives), two_model_catalog())
-    router.standings = dict(standings)
+    router.snapshots = dict(snapshots)
     return router
 
 

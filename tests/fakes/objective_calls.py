@@ -24,7 +24,7 @@ def chat(*messages: Any, **fields: Any) -> Call:
     return call(json.dumps(body).encode(), id=f"call_{next(COUNT)}", arrived=START)
 
 
-def wheel(*objectives: Objective, keys: Any = CATALOG) -> ObjectiveRouter:
+def objective_router(*objectives: Objective, keys: Any = CATALOG) -> ObjectiveRouter:
     return ObjectiveRouter(tracks(*objectives), keys)
 
 

@@ -87,9 +87,9 @@ class Replica:
         self._world = world
         self.said: list[Alert] = []
         self.counters = LosableObjectiveStore(world)
-        self.wheel = ObjectiveRouter({}, two_model_catalog())  # as a gateway begins
+        self.router = ObjectiveRouter({}, two_model_catalog())  # as a gateway begins
         self.steering = ReplicaSync(
-            self.wheel,
+            self.router,
             cast(ObjectiveCounters, self.counters),
             opened=cast(Store, world.kept),
             now=lambda: world.now,
@@ -107,15 +107,15 @@ class Replica:
     @property
     def state(self) -> tuple[ControllerState, int]:
         """Of the first objective."""
-        standing = self.wheel.standings.get(next(iter(self._world.tracks)))
+        snapshot = self.router.snapshots.get(next(iter(self._world.tracks)))
         return (
-            (ControllerState.HEALTHY, 0) if standing is None else (standing.state, standing.level)
+            (ControllerState.HEALTHY, 0) if snapshot is None else (snapshot.state, snapshot.level)
         )
 
     def answers(self, good: int, bad: int, level: int = 0) -> None:
         """So many calls end, now."""
         first = next(iter(self._world.tracks.values()))
-        self.wheel.tally.add(first.arm(level), good, bad, self._world.now)
+        self.router.tally.add(first.arm(level), good, bad, self._world.now)
 
 
 class ReplicaGroup:

@@ -25,8 +25,8 @@ def start_gateway(
 ) -> Iterator[Callable[..., GatewayFixture]]:
     """Starts a gateway; its settings are the gateway's, as keyword arguments."""
     monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
-    with ExitStack() as standing:
-        yield lambda **settings: standing.enter_context(running_gateway(tmp_path, **settings))
+    with ExitStack() as gateways:
+        yield lambda **settings: gateways.enter_context(running_gateway(tmp_path, **settings))
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture
     """One gateway for all tests of a module, with the settings as they are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_KEY", "simulator-key")
-        with running_gateway(tmp_path_factory.mktemp("gateway")) as standing:
-            yield standing
+        with running_gateway(tmp_path_factory.mktemp("gateway")) as gateway:
+            yield gateway
 
 
 @pytest.fixture(params=KINDS, scope="module")

@@ -35,8 +35,8 @@ HANDBOOK = "Every return needs its receipt, its box and a reason. " * 400
 def clouds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudGateway]:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("clouds")
-        with running_cloud_gateway(folder, patch, retries=0, control_share=0.0) as standing:
-            yield standing
+        with running_cloud_gateway(folder, patch, retries=0, control_share=0.0) as gateway:
+            yield gateway
 
 
 @pytest.fixture

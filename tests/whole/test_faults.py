@@ -128,8 +128,8 @@ RIGHT = {**dict(rows(CHAT, "chat/completions")), **responses()}
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_KEY", "simulator-key")
-        with running_gateway(tmp_path_factory.mktemp("faults"), **PATIENCE) as standing:
-            yield standing
+        with running_gateway(tmp_path_factory.mktemp("faults"), **PATIENCE) as gateway:
+            yield gateway
 
 
 @pytest.fixture(scope="module")

@@ -78,11 +78,11 @@ class _Commands:
         family without a row of its own.
         """
         with self._terminal.store() as store:
-            standings = store.layouts.standings()
+            states = store.layouts.states()
             names = self._terminal.names(store)
             rows = [
-                (place, standings.of(place), store.layouts.proposals(place))
-                for place in sorted(standings.places)
+                (place, states.of(place), store.layouts.proposals(place))
+                for place in sorted(states.places)
             ]
         columns = _columns(names)
         if as_json:
@@ -97,31 +97,31 @@ class _Commands:
     ) -> None:
         """Show a feature's settings, and each version of its layout with its moves."""
         with self._terminal.store() as store:
-            standings = store.layouts.standings()
+            states = store.layouts.states()
             whole = self._all_families(store, team, feature)
             called = store.reports.features(whole.team)
             if feature not in called and all(
-                whole != scope.all_families for scope in standings.places
+                whole != scope.all_families for scope in states.places
             ):
                 self._terminal.fail(_feature_warning(team, feature, called))
-            place = self._place(standings, whole, family)
-            standing = standings.of(place)
+            place = self._place(states, whole, family)
+            state = states.of(place)
             places = (place, place.all_families)
             proposals = store.layouts.proposals(place)
             names = self._terminal.names(store)
         from proxy.store.sql.settings.layouts import waiting_proposals
 
         if as_json:
-            (document,) = documents(_columns(names), [(place, standing, proposals)])
+            (document,) = documents(_columns(names), [(place, state, proposals)])
             versions = {"versions": documents(_VERSION_COLUMNS, proposals)}
             self._terminal.print_json(document | versions)
             return
         self._terminal.say(
             f"Feature {feature_name(feature)} of team {team}, {_families_text(place)}:"
-            f" {_state(standing)}.",
-            f"Mode {standing.mode}; {_active_layout(standing)}.",
+            f" {_state(state)}.",
+            f"Mode {state.mode}; {_active_layout(state)}.",
         )
-        if not any(standings.places[one].mode for one in places if one in standings.places):
+        if not any(states.places[one].mode for one in places if one in states.places):
             self._terminal.say(_UNCHOSEN_MODE)
         for proposal in proposals:
             self._terminal.say(*_proposal_lines(proposal))
@@ -146,7 +146,7 @@ class _Commands:
         with self._terminal.store() as store:
             whole = self._all_families(store, team, feature)
             place = LayoutScope(whole.team, feature, family)
-            before = store.layouts.standings()
+            before = store.layouts.states()
             store.layouts.switch(place, mode, by, self._terminal.now())
             called = store.reports.features(whole.team)
         self._terminal.say(
@@ -169,19 +169,19 @@ class _Commands:
         """Apply a version of a feature's layout to conversations that begin from now on."""
         with self._terminal.store() as store:
             whole = self._all_families(store, team, feature)
-            place = self._place(store.layouts.standings(), whole, family)
+            place = self._place(store.layouts.states(), whole, family)
             try:
-                standing = store.layouts.approve(place, version, by, self._terminal.now())
+                state = store.layouts.approve(place, version, by, self._terminal.now())
             except ValueError as error:
                 self._terminal.fail(f"{sentence(error)}; `thriftgate layout show` lists them.")
         self._terminal.say(
             f"Layout {version} of feature {feature_name(feature)} is approved,"
             f" {_families_text(place)},"
-            f" which has the mode {standing.mode};"
-            f" it holds from {format_time(standing.active_from)}."
+            f" which has the mode {state.mode};"
+            f" it holds from {format_time(state.active_from)}."
         )
-        if standing.is_off:
-            self._terminal.say(f"It is not applied yet: {_state(standing)}.")
+        if state.is_off:
+            self._terminal.say(f"It is not applied yet: {_state(state)}.")
 
     def rollback(
         self, team: TeamName, feature: FeatureName, *, family: _Family = "", by: By = ""
@@ -189,17 +189,17 @@ class _Commands:
         """Go back to the layout that held before, or to none."""
         with self._terminal.store() as store:
             whole = self._all_families(store, team, feature)
-            place = self._place(store.layouts.standings(), whole, family)
+            place = self._place(store.layouts.states(), whole, family)
             try:
-                standing = store.layouts.rollback(place, by, self._terminal.now())
+                state = store.layouts.rollback(place, by, self._terminal.now())
             except ValueError as error:
                 self._terminal.fail(f"{sentence(error)}.")
-        left = f"layout {standing.version}" if standing.version else "no layout"
+        left = f"layout {state.version}" if state.version else "no layout"
         self._terminal.say(
             f"Rolled back: feature {feature_name(feature)} has {left} from now on,"
-            f" {_families_text(place)}; its mode is {standing.mode}."
+            f" {_families_text(place)}; its mode is {state.mode}."
         )
-        if standing.mode is PlanningMode.AUTO:
+        if state.mode is PlanningMode.AUTO:
             stay = layout_command("mode", team, whole, PlanningMode.OBSERVE.value)
             self._terminal.say(f"Another may approve itself after a day; to have none: {stay}.")
 
@@ -209,7 +209,7 @@ class _Commands:
             whole = self._all_families(store, team, feature)
             resumed = [
                 store.layouts.resume(place, by, self._terminal.now())
-                for place in store.layouts.standings().places
+                for place in store.layouts.states().places
                 if place.all_families == whole
             ]
         if not any(resumed):
@@ -220,9 +220,9 @@ class _Commands:
         """All families of the feature; ends the command where there is no such team."""
         return LayoutScope(self._terminal.team(store, team), feature)
 
-    def _place(self, standings: FeatureStates, whole: LayoutScope, family: str) -> LayoutScope:
+    def _place(self, states: FeatureStates, whole: LayoutScope, family: str) -> LayoutScope:
         """The place that is meant; ends the command where it could be one of several."""
-        families = [family] if family else _families(standings, whole)
+        families = [family] if family else _families(states, whole)
         if len(families) > 1:
             self._terminal.fail(f"Say which --family: {', '.join(families)}.")
         return LayoutScope(whole.team, whole.feature, *families)
@@ -286,9 +286,9 @@ _MOVE_COLUMNS: Final[tuple[TableColumn[LayoutMove], ...]] = (
 )
 
 
-def _families(standings: FeatureStates, whole: LayoutScope) -> list[str]:
+def _families(states: FeatureStates, whole: LayoutScope) -> list[str]:
     return sorted(
-        place.family for place in standings.places if place.all_families == whole and place.family
+        place.family for place in states.places if place.all_families == whole and place.family
     )
 
 
@@ -336,15 +336,15 @@ def _feature_warning(team: str, feature: str, called: Sequence[str]) -> str:
     return f"There is no call of team {team} with feature {feature_name(feature)} yet.{hint}"
 
 
-def _active_layout(standing: FeatureState) -> str:
-    since = f" since {format_time(standing.active_from)}" if standing.active_from else ""
-    return f"layout {standing.version}{since}" if standing.version else f"no layout{since}"
+def _active_layout(state: FeatureState) -> str:
+    since = f" since {format_time(state.active_from)}" if state.active_from else ""
+    return f"layout {state.version}{since}" if state.version else f"no layout{since}"
 
 
-def _state(standing: FeatureState) -> str:
-    if standing.suspended:
-        return f"suspended {format_time(standing.suspended_at)}: {standing.suspended}"
-    return "off" if standing.is_off else "planned"
+def _state(state: FeatureState) -> str:
+    if state.suspended:
+        return f"suspended {format_time(state.suspended_at)}: {state.suspended}"
+    return "off" if state.is_off else "planned"
 
 
 def _families_text(place: LayoutScope) -> str:

@@ -33,7 +33,7 @@ class ObjectiveStates(NamedTuple):
     def columns(self) -> tuple[TableColumn[Objective], ...]:
         """Columns of an objective's state, level, since when, why, and late stage; ? if unknown."""
         return (
-            TableColumn("standing", of=lambda objective: self._document(objective.name)),
+            TableColumn("status", of=lambda objective: self._document(objective.name)),
             *(
                 TableColumn("", title, of=partial(self._text, field=field, unknown=unknown))
                 for title, field, unknown in (
@@ -63,7 +63,7 @@ class ObjectiveStates(NamedTuple):
         published = self.published.get(objective)
         if published is None:
             return None
-        shown = shown_state(published.standing, published.miss)
+        shown = shown_state(published.snapshot, published.miss)
         return {
             "state": shown.name,
             "level": shown.level,
@@ -109,7 +109,7 @@ async def _published_states(settings: Settings, opened: Store, now: float) -> Ma
 
     shared = open_objective_counters(settings, opened, lambda: now)
     try:
-        return (await shared.standings())[1]
+        return (await shared.snapshots())[1]
     finally:
         await shared.aclose()
 

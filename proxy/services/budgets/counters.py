@@ -74,7 +74,7 @@ async def redis_problem(settings: Settings) -> str:
 
     shared = RedisCounters(settings.redis_url, "check", deadline=_PING_TIMEOUT_S)
     try:
-        await shared.standings()
+        await shared.snapshots()
     except StoreError as error:
         return str(error)
     finally:

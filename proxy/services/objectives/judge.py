@@ -49,11 +49,11 @@ class Judge:
     """The states of objectives, by the counts of all replicas.
 
     Attributes:
-        standings: By name; absent is healthy.
+        snapshots: By name; absent is healthy.
     """
 
     def __init__(self, tracks: Iterable[TrackedObjective]) -> None:
-        self.standings: dict[str, ControllerSnapshot] = {}
+        self.snapshots: dict[str, ControllerSnapshot] = {}
         self._tracks = tuple(tracks)
         self._short = Tally(_SHORT_MEMORY_S)
         self._long = Tally(_LONG_MEMORY_S / _COARSE_FACTOR)
@@ -63,7 +63,7 @@ class Judge:
     def update(self, tracks: Iterable[TrackedObjective], now: float) -> None:
         """Judge these objectives from now on; those that stay keep their states."""
         self._tracks = tuple(tracks)
-        self.take_over_states(self.standings, now)
+        self.take_over_states(self.snapshots, now)
 
     @property
     def arms(self) -> list[str]:
@@ -78,13 +78,13 @@ class Judge:
         """Seconds since the first count; nothing is known of the time before."""
         return 0.0 if self._counted_since is None else max(now - self._counted_since, 0.0)
 
-    def take_over_states(self, standings: Mapping[str, ControllerSnapshot], now: float) -> None:
+    def take_over_states(self, snapshots: Mapping[str, ControllerSnapshot], now: float) -> None:
         """Continue from the states that another judge published; ladders may be shorter now."""
         self._last_judged_at = None
-        self.standings = {
-            track.name: _clamp_to_ladder(standings[track.name], track.rules.fallback_levels, now)
+        self.snapshots = {
+            track.name: _clamp_to_ladder(snapshots[track.name], track.rules.fallback_levels, now)
             for track in self._tracks
-            if track.name in standings
+            if track.name in snapshots
         }
 
     def forget(self) -> None:
@@ -150,10 +150,10 @@ class Judge:
         self._last_judged_at = now
         changes = []
         for track in self._tracks:
-            before = self.standings.get(track.name) or ControllerSnapshot(since=now)
+            before = self.snapshots.get(track.name) or ControllerSnapshot(since=now)
             here = self._apply_pin(track, pins.get(track.name), now)
             after = self._evaluate(track, here, now, has_jumped=has_jumped)
-            self.standings[track.name] = after
+            self.snapshots[track.name] = after
             if (move := state_change(before, after)) is not None:
                 changes.append((track, move))
         self._short.forget(now)
@@ -166,9 +166,9 @@ class Judge:
         """Follow pins and freeze all other objectives; returns the changes."""
         changes = []
         for track in self._tracks:
-            before = self.standings.get(track.name) or ControllerSnapshot(since=now)
+            before = self.snapshots.get(track.name) or ControllerSnapshot(since=now)
             after = freeze_state(self._apply_pin(track, pins.get(track.name), now), now, why)
-            self.standings[track.name] = after
+            self.snapshots[track.name] = after
             if (move := state_change(before, after)) is not None:
                 changes.append((track, move))
         return changes
@@ -180,13 +180,13 @@ class Judge:
 
         It is pinned since the pin was set, or since now if its last state began after that.
         """
-        before = self.standings.get(track.name) or ControllerSnapshot(since=now)
+        before = self.snapshots.get(track.name) or ControllerSnapshot(since=now)
         if pin is None or pin.until <= now:
             return remove_pin(before, now, track.rules)
         level = min(max(pin.level, 0), track.rules.fallback_levels)
         if (before.state, before.level, before.until) == (ControllerState.PINNED, level, pin.until):
             return before
-        is_later = track.name in self.standings and pin.made <= before.since + _MIN_STATE_GAP_S
+        is_later = track.name in self.snapshots and pin.made <= before.since + _MIN_STATE_GAP_S
         since = now if is_later else min(pin.made, now)  # of another machine's clock
         return apply_pin(before, level, pin.until, since, pin.why)
 
@@ -223,8 +223,8 @@ class Judge:
         return here if is_silent else None
 
 
-def _clamp_to_ladder(standing: ControllerSnapshot, levels: int, now: float) -> ControllerSnapshot:
+def _clamp_to_ladder(snapshot: ControllerSnapshot, levels: int, now: float) -> ControllerSnapshot:
     """The state, its level clamped to a ladder of this length; healthy if that is 0."""
-    if standing.level <= levels:
-        return standing
-    return replace(standing, level=levels) if levels else ControllerSnapshot(since=now)
+    if snapshot.level <= levels:
+        return snapshot
+    return replace(snapshot, level=levels) if levels else ControllerSnapshot(since=now)

@@ -149,11 +149,11 @@ class ObjectiveAlerts:
         for track in tracks:
             if track.objective.enforce is Enforce.OBSERVE:
                 continue
-            standing, move = judge.standings.get(track.name), _move_key(track)
+            snapshot, move = judge.snapshots.get(track.name), _move_key(track)
             if (
                 move in self._open
-                and standing is not None
-                and standing.state is ControllerState.HEALTHY
+                and snapshot is not None
+                and snapshot.state is ControllerState.HEALTHY
             ):
                 alerts.append(
                     resolve_alert(

@@ -121,21 +121,21 @@ class ShownState(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def shown_state(standing: ControllerSnapshot | None, miss: Miss | None) -> ShownState:
+def shown_state(snapshot: ControllerSnapshot | None, miss: Miss | None) -> ShownState:
     """The state that is shown: what the controller does, and where it does nothing, any miss.
 
     Args:
-        standing: The controller's state; None where nothing happened yet.
+        snapshot: The controller's state; None where nothing happened yet.
         miss: Its present miss.
     """
-    if standing is not None and standing.state is not ControllerState.HEALTHY:
-        return ShownState(standing.state.value, standing.level, standing.since, standing.reason)
+    if snapshot is not None and snapshot.state is not ControllerState.HEALTHY:
+        return ShownState(snapshot.state.value, snapshot.level, snapshot.since, snapshot.reason)
     if miss is not None:
         name = MISSED if miss.is_proven else TOO_FEW_CALLS
         return ShownState(name, since=miss.since, reason=miss.reason)
-    if standing is None:
+    if snapshot is None:
         return ShownState(ControllerState.HEALTHY.value)
-    return ShownState(standing.state.value, 0, standing.since, standing.reason)
+    return ShownState(snapshot.state.value, 0, snapshot.since, snapshot.reason)
 
 
 class PublishedState(msgspec.Struct, frozen=True):
@@ -143,14 +143,14 @@ class PublishedState(msgspec.Struct, frozen=True):
 
     Attributes:
         at: Time of the change, in seconds since the epoch.
-        standing: Its state and level.
+        snapshot: Its state and level.
         stage: The stage that most late calls broke lately, in words; "" for none.
         burns: Its burn windows, the shortest first.
         miss: Its present miss; None where it is met, or the leader is of a version without.
     """
 
     at: float
-    standing: ControllerSnapshot
+    snapshot: ControllerSnapshot
     stage: str = ""
     burns: tuple[BurnWindow, ...] = ()
     miss: Miss | None = None

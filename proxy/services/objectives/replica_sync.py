@@ -4,7 +4,7 @@
 
     router.tally ──▶ counters (Redis, or this process) ──▶ judge, in the replica that leads
                                                                 │ states, under its epoch
-    router.standings ◀─────────── all replicas ◀────────────────┘
+    router.snapshots ◀─────────── all replicas ◀────────────────┘
 
 Without its counters a replica keeps the last states for five minutes, frozen except for pins, and
 judges by its own counts after that: objectives fail open, unlike budgets.
@@ -113,9 +113,9 @@ class ReplicaSync:
         self._router.update(tracks, catalog)
         self._judge.update(tracks.values(), now)
         self._outage.update(tracks.values())
-        standings = self._router.standings
-        self._router.standings = {
-            name: standing for name, standing in standings.items() if name in tracks
+        snapshots = self._router.snapshots
+        self._router.snapshots = {
+            name: snapshot for name, snapshot in snapshots.items() if name in tracks
         }
 
     async def run(self) -> None:
@@ -135,7 +135,7 @@ class ReplicaSync:
             epoch = await self._counters.lead(self._replica, _LEADER_LEASE_S)
             if epoch is None:
                 self._leads = False
-                self._adopt_published(await self._counters.standings(), now)
+                self._adopt_published(await self._counters.snapshots(), now)
             else:
                 await self._lead(epoch, now)
             self._synced_at = now
@@ -150,15 +150,15 @@ class ReplicaSync:
         if self._leads:
             await self._read_counts(last, _REREAD_SLOTS)
         else:
-            _, published = await self._counters.standings()
-            standings = {
-                name: state.standing
+            _, published = await self._counters.snapshots()
+            snapshots = {
+                name: state.snapshot
                 for name, state in self._decode_states(published)
                 if now - state.at < _STALE_AFTER_S
             }
             # After an outage the counters may be empty: this process's own states are newer.
             self._judge.take_over_states(
-                {**_thaw_states(self._router.standings, now), **standings}, now
+                {**_thaw_states(self._router.snapshots, now), **snapshots}, now
             )
             self._judge.forget()
             self._read_so_far = {}
@@ -172,13 +172,13 @@ class ReplicaSync:
         states = {
             name: msgspec.json.encode(
                 PublishedState(
-                    now, standing, self._late_stage(name), burns.get(name, ()), missed.get(name)
+                    now, snapshot, self._late_stage(name), burns.get(name, ()), missed.get(name)
                 )
             )
-            for name, standing in self._judge.standings.items()
+            for name, snapshot in self._judge.snapshots.items()
         }
         if await self._counters.publish(epoch, states):
-            self._router.standings = dict(self._judge.standings)
+            self._router.snapshots = dict(self._judge.snapshots)
         else:
             self._leads = False
 
@@ -284,14 +284,14 @@ class ReplicaSync:
             for name, state in self._decode_states(published[1])
             if now - state.at < _STALE_AFTER_S
         ]
-        states = {name: state.standing for name, state in decoded}
+        states = {name: state.snapshot for name, state in decoded}
         self._router.burns = {name: state.burns for name, state in decoded}
         self._adopt_misses({name: state.miss for name, state in decoded})
-        for name, standing in states.items():
-            before = self._router.standings.get(name) or ControllerSnapshot(since=now)
-            if state_change(before, standing) is not None:
-                _log.warning("%s is %s: %s", name, standing.state.value, standing.reason)
-        self._router.standings = states
+        for name, snapshot in states.items():
+            before = self._router.snapshots.get(name) or ControllerSnapshot(since=now)
+            if state_change(before, snapshot) is not None:
+                _log.warning("%s is %s: %s", name, snapshot.state.value, snapshot.reason)
+        self._router.snapshots = states
 
     def _decode_states(self, published: Mapping[str, bytes]) -> list[tuple[str, PublishedState]]:
         """Decode published states; skips those of other versions that cannot be read."""
@@ -309,7 +309,7 @@ class ReplicaSync:
         """Keep the last states for a while; after that, judge by this process's own counts."""
         if not self._is_lost:
             _log.warning("Objectives keep their fallback levels for now: %s", error)
-            self._judge.take_over_states(self._router.standings, now)
+            self._judge.take_over_states(self._router.snapshots, now)
         self._is_lost, self._leads = True, False
         self._outage.record_loss(now)
         self._judge.add_counts(fresh)
@@ -322,13 +322,13 @@ class ReplicaSync:
             self._thaw(now)
             self._judge_objectives(now)
             self._measure_burns(now)
-        self._router.standings = dict(self._judge.standings)
+        self._router.snapshots = dict(self._judge.snapshots)
 
     def _thaw(self, now: float) -> None:
         """Thaw what froze without counters, to be judged by this process's own counts."""
-        if any(standing.reason == _FROZEN_REASON for standing in self._judge.standings.values()):
+        if any(snapshot.reason == _FROZEN_REASON for snapshot in self._judge.snapshots.values()):
             _log.warning("Objectives are judged by this process's own counts: %s", _LOST_REASON)
-            self._judge.take_over_states(_thaw_states(self._judge.standings, now), now)
+            self._judge.take_over_states(_thaw_states(self._judge.snapshots, now), now)
 
     def _record_recovery(self, now: float) -> None:
         """Record that the counters answer."""
@@ -353,12 +353,12 @@ class ReplicaSync:
 
 
 def _thaw_states(
-    standings: Mapping[str, ControllerSnapshot], now: float
+    snapshots: Mapping[str, ControllerSnapshot], now: float
 ) -> dict[str, ControllerSnapshot]:
     """The states, those that froze without counters thawed."""
     return {
-        name: thaw_state(standing, now) if standing.reason == _FROZEN_REASON else standing
-        for name, standing in standings.items()
+        name: thaw_state(snapshot, now) if snapshot.reason == _FROZEN_REASON else snapshot
+        for name, snapshot in snapshots.items()
     }
 
 

@@ -82,7 +82,7 @@ class ObjectiveRouter:
 
     Attributes:
         tracks: The objectives, by name.
-        standings: State of each objective, by name; absent is healthy.
+        snapshots: State of each objective, by name; absent is healthy.
         burns: Burn rates by objective, as the leader measured them.
         missed: Objectives that are missed now, by name, as the leader judged.
         tally: Results of this process's calls, by objective and level.
@@ -104,7 +104,7 @@ class ObjectiveRouter:
         self.update(tracks, catalog)
         self._open: dict[str, _ActiveCall] = {}
         self._levels = ConversationLevels(_MAX_CONVERSATIONS)
-        self.standings: dict[str, ControllerSnapshot] = {}
+        self.snapshots: dict[str, ControllerSnapshot] = {}
         self.burns: Mapping[str, tuple[BurnWindow, ...]] = {}
         self.missed: Mapping[str, Miss] = {}
         self.tally = Tally()
@@ -268,12 +268,12 @@ class ObjectiveRouter:
     def _awaits_canaries(self, opened: _ActiveCall) -> bool:
         """True if an objective that fell back needs calls on level 0 to see whether to return."""
         acting = (track.name for track in opened.tracks if track.acts)
-        states = (self.standings.get(name) for name in acting)
+        states = (self.snapshots.get(name) for name in acting)
         return any(state is not None and state.state in _CANARY_STATES for state in states)
 
     def _is_calm(self, opened: _ActiveCall) -> bool:
         """True if no objective reroutes calls now."""
-        states = (self.standings.get(track.name) for track in opened.tracks)
+        states = (self.snapshots.get(track.name) for track in opened.tracks)
         return all(state is None or state.state is ControllerState.HEALTHY for state in states)
 
     def _highest_level(
@@ -301,8 +301,8 @@ class ObjectiveRouter:
         """The level of one call by one objective; ``had`` is its conversation's level so far."""
         if not is_first and not track.is_hard and not track.is_cost:
             return had
-        standing = self.standings.get(track.name)
-        level = 0 if standing is None else level_for(standing, lot, track.rules)
+        snapshot = self.snapshots.get(track.name)
+        level = 0 if snapshot is None else level_for(snapshot, lot, track.rules)
         return level if is_first else max(level, had)
 
     def _routes_of_level(
@@ -321,8 +321,8 @@ class ObjectiveRouter:
         Raises:
             CallerError: It serves no calls.
         """
-        standing = self.standings.get(track.name)
-        is_pinned = standing is not None and standing.state is ControllerState.PINNED
+        snapshot = self.snapshots.get(track.name)
+        is_pinned = snapshot is not None and snapshot.state is ControllerState.PINNED
         entry = track.ladder_entry(level)
         why = fallback_reason(track, level, self.misses, is_pinned=is_pinned)
         if entry == SHED or (entry == CACHE_ONLY and opened.is_first):

@@ -143,7 +143,7 @@ class ObjectiveMetrics(Collector):
             "thriftgate_objective_state", "1 for the state it is in", labels=[*by, "state"]
         )
         for name in router.tracks:
-            shown = shown_state(router.standings.get(name), router.missed.get(name))
+            shown = shown_state(router.snapshots.get(name), router.missed.get(name))
             level.add_metric([name], shown.level)
             for state_name in STATE_NAMES:
                 state.add_metric([name, state_name], float(state_name == shown.name))

@@ -109,14 +109,14 @@ class PromptPlanning:
         self._guard.stop_noted_harm()
         request = eligibility.planning_request(call)
         where = layout_place(request, route.model or call.model)
-        standing = self._store.board.current.of(where)
-        if standing.is_off or self._guard.is_suspended(where):
-            off = standing.mode is PlanningMode.OFF and not standing.suspended
+        state = self._store.board.current.of(where)
+        if state.is_off or self._guard.is_suspended(where):
+            off = state.mode is PlanningMode.OFF and not state.suspended
             return Passthrough(reason="off") if off else Passthrough("planning is suspended")
         if where in self._refused and self._refused[where] > self._now():
             return Passthrough("an upstream refused what was planned")
         try:
-            planned = await self._plan_or_pass(call, request, route, where, standing)
+            planned = await self._plan_or_pass(call, request, route, where, state)
             return await self._fanout.wait_for_prefix(planned, streamed=call.is_streaming)
         except Unplannable as error:
             why = str(error)[:_MAX_REASON_CHARS]
@@ -205,7 +205,7 @@ class PromptPlanning:
         request: PlanningRequest,
         route: Route,
         where: LayoutScope,
-        standing: FeatureState,
+        state: FeatureState,
     ) -> Planned:
         """The call as it is sent; each step of the planner runs in one piece."""
         decide, size, now = self._decisions, len(request.body), self._now()
@@ -213,7 +213,7 @@ class PromptPlanning:
         rules = PlanningRules(
             route_target(route, call.model, now, call.endpoint),
             where,
-            self._guard.layout_in_force(where, standing.layout_version(now)),
+            self._guard.layout_in_force(where, state.layout_version(now)),
         )
         step = await self._run(end, size, decide.read_and_decide, request, rules)
         draft, names = step.draft, step.missing_plans

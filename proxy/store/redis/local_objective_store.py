@@ -83,18 +83,18 @@ class LocalCounters:
         self._lease = _Lease(who, now + seconds)
         return self._epoch
 
-    async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
+    async def publish(self, epoch: int, snapshots: Mapping[str, bytes]) -> bool:
         """Publish the states; earlier ones are replaced as a whole."""
         check_epoch(epoch)
-        check_states(standings)
+        check_states(snapshots)
         if epoch < self._epoch:
             return False
         if epoch > self._epoch:
             self._epoch, self._lease = epoch, _NOBODY
-        self._told = (epoch, dict(standings))
+        self._told = (epoch, dict(snapshots))
         return True
 
-    async def standings(self) -> tuple[int, Mapping[str, bytes]]:
+    async def snapshots(self) -> tuple[int, Mapping[str, bytes]]:
         """The states published last, and their epoch; 0 and nothing before the first time."""
         return self._told
 

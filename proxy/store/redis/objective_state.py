@@ -32,7 +32,7 @@ MAX_NAME_BYTES: Final = 256
 """Bytes of the longest key, and of who leads."""
 
 MAX_STATE_BYTES: Final = 1024
-"""Bytes of the longest standing."""
+"""Bytes of the longest snapshot."""
 
 MAX_LEASE_S: Final = 300.0
 """Seconds for which one may lead without saying so again."""
@@ -86,14 +86,14 @@ def slots_to_read(keys: Collection[str], first: int, last: int) -> range:
     return slots
 
 
-def check_states(standings: Mapping[str, bytes]) -> None:
+def check_states(snapshots: Mapping[str, bytes]) -> None:
     """Nothing, where these may be published.
 
     Raises:
         ValueError: If one is out of bounds, or they are too many.
     """
-    _few("standings", len(standings), MAX_KEYS)
-    for key, state in standings.items():
+    _few("snapshots", len(snapshots), MAX_KEYS)
+    for key, state in snapshots.items():
         check_name(key)
         _few("bytes", len(state), MAX_STATE_BYTES)
 

@@ -6,12 +6,12 @@ cluster::
 
     thriftgate:{ORGANISATION}:steering:slot:NUMBER  hash: key → bad x 2^32 + good
     thriftgate:{ORGANISATION}:steering:lease        hash: who, ends in ms, epoch
-    thriftgate:{ORGANISATION}:steering:told         hash: epoch, said → every standing, as msgpack
+    thriftgate:{ORGANISATION}:steering:told         hash: epoch, said → every snapshot, as msgpack
 
 Redis tells the time, so that replicas whose clocks differ agree on who leads, and one whose clock
 is an hour off adds nothing. Good and bad share a number because that halves what is added, kept and
 read; it holds as long as no slot sees 2^32 events, 400 million a second. A slot goes by itself two
-hours after its end; lease and standings stay, a key each.
+hours after its end; lease and snapshots stay, a key each.
 
 An epoch is the time in milliseconds, or one more than the last where that is more: so it grows even
 where Redis lost what it knew, as long as its clock is not put back as well.
@@ -116,7 +116,7 @@ call('HSET', KEYS[1], 'who', ARGV[2], 'ends', now + ARGV[3], 'epoch', epoch)
 return epoch
 """
 
-# KEYS: lease, told. ARGV[2..]: epoch, every standing. Returns 1, or 0 if a newer epoch has begun.
+# KEYS: lease, told. ARGV[2..]: epoch, every snapshot. Returns 1, or 0 if a newer epoch has begun.
 _PUBLISH: Final = """
 local epoch, last = tonumber(ARGV[2]), tonumber(call('HGET', KEYS[1], 'epoch') or 0)
 if epoch < last then return 0 end
@@ -221,14 +221,14 @@ class RedisCounters:
         epoch: int | None = await self._ask(self._lead, ["lease"], who, _ms(seconds))
         return epoch
 
-    async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
+    async def publish(self, epoch: int, snapshots: Mapping[str, bytes]) -> bool:
         """Publish the states; earlier ones are replaced as a whole."""
         check_epoch(epoch)
-        check_states(standings)
-        encoded = msgspec.msgpack.encode(standings)
+        check_states(snapshots)
+        encoded = msgspec.msgpack.encode(snapshots)
         return bool(await self._ask(self._publish, ["lease", "told"], epoch, encoded))
 
-    async def standings(self) -> tuple[int, Mapping[str, bytes]]:
+    async def snapshots(self) -> tuple[int, Mapping[str, bytes]]:
         """The states published last, and their epoch."""
         key = f"{self._keys}told"
         epoch, encoded = await self._within_turn(lambda: self._redis.hmget(key, ["epoch", "said"]))

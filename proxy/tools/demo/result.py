@@ -160,7 +160,7 @@ def learned_features(store: Store, names: Mapping[str, str]) -> tuple[LayoutScop
     return tuple(
         sorted(
             LayoutScope(names.get(place.team, place.team), place.feature, place.family)
-            for place in store.layouts.standings().places
+            for place in store.layouts.states().places
             if store.layouts.proposals(place)
         )
     )

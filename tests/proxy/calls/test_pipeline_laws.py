@@ -124,7 +124,7 @@ class PipelineCalls(RuleBasedStateMachine):
     def an_objective_moves(self, name: str, level: int) -> None:
         state = ControllerState.DEGRADED if level else ControllerState.HEALTHY
         here = ControllerSnapshot(state=state, level=level, since=0.0, share=0.0 if level else 1.0)
-        self._harness.wheel.standings = {**self._harness.wheel.standings, name: here}
+        self._harness.router.snapshots = {**self._harness.router.snapshots, name: here}
 
     @rule(calls=st.integers(1, 100))
     def many_calls_were_made(self, calls: int) -> None:
@@ -179,7 +179,7 @@ class PipelineCalls(RuleBasedStateMachine):
         running = {
             name for name, chaos_call in self._harness.calls.items() if not chaos_call.task.done()
         }
-        assert set(self._harness.wheel._open) <= running
+        assert set(self._harness.router._open) <= running
         if not running:
             assert all(exchange.closed for exchange in self._harness.exchanges)
             assert self._harness.plans_left == []

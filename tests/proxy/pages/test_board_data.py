@@ -16,7 +16,7 @@ from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objectives.objective import Enforce, Metric, RequestKind
 from tests.fakes.admission_harness import NOW
 from tests.fakes.alerts import an_alert
-from tests.fakes.live_board import ask_board, keep, wheel
+from tests.fakes.live_board import ask_board, keep, objective_router
 from tests.fakes.objective_replicas import objective
 from tests.fakes.receipts import a_receipt
 
@@ -42,11 +42,11 @@ def test_where_nothing_is_promised_nothing_is_told(store: Store) -> None:
     assert ask_board(store, everything) == [[], [], [], [], [], []]
 
 
-def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
-    standing = ControllerSnapshot(
+def test_an_objective_stands_where_the_router_has_it(store: Store) -> None:
+    snapshot = ControllerSnapshot(
         state=ControllerState.DEGRADED, level=2, since=NOW - 9, reason="31 of 60 were slow"
     )
-    moving = wheel(objective(feature="chat", name="chat"), chat=standing)
+    moving = objective_router(objective(feature="chat", name="chat"), chat=snapshot)
     (status,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
 
     assert (status.name, status.feature, status.what) == (
@@ -61,7 +61,10 @@ def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
 
 def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
     (status,) = (
-        ask_board(store, LiveBoard.objectives, router=wheel(objective(enforce=Enforce.ALERT))) or ()
+        ask_board(
+            store, LiveBoard.objectives, router=objective_router(objective(enforce=Enforce.ALERT))
+        )
+        or ()
     )
 
     assert status.knows_pin
@@ -72,13 +75,15 @@ def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
 
 def test_an_objective_about_streams_alone_says_so(store: Store) -> None:
     streams = objective(calls=RequestKind.STREAMS)
-    (status,) = ask_board(store, LiveBoard.objectives, router=wheel(streams)) or ()
+    (status,) = ask_board(store, LiveBoard.objectives, router=objective_router(streams)) or ()
 
     assert status.only == "streams only"
 
 
 def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
-    moving = wheel(objective(name="chat"), objective(name="cache", metric=Metric.CACHE, under=None))
+    moving = objective_router(
+        objective(name="chat"), objective(name="cache", metric=Metric.CACHE, under=None)
+    )
     for name in ("chat", "cache"):
         arm = moving.tracks[name].arm
         moving.tally.add(arm(0), 60, 20, NOW - 500)
@@ -92,7 +97,7 @@ def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
 
 
 def test_burns_over_the_windows_of_alerts_are_those_of_the_leader(store: Store) -> None:
-    moving = wheel(objective(name="chat"))
+    moving = objective_router(objective(name="chat"))
     moving.burns = {"chat": (BurnWindow(1800.0, 6.0, 2.5, 40, 600.0),)}
     (status,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
 
@@ -103,7 +108,7 @@ def test_a_dry_run_counts_calls_that_would_have_fallen_back(store: Store) -> Non
     ladder = ("elsewhere", "small")
     dry = objective(name="dry", enforce=Enforce.OBSERVE, ladder=ladder)
     acting = objective(name="acting", enforce=Enforce.DEGRADE, ladder=ladder)
-    router = wheel(dry, acting)
+    router = objective_router(dry, acting)
     router.not_enforced["dry", "small"] = 3
     router.rerouted["acting", "elsewhere"] = 2
     router.rerouted["dry", "elsewhere"] = 9  # of a time at which it was enforced
@@ -139,7 +144,11 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
         reason="Pinned to fallback level 1: a test",
     )
     (status,) = (
-        ask_board(store, LiveBoard.objectives, router=wheel(objective(name="chat"), chat=pinned))
+        ask_board(
+            store,
+            LiveBoard.objectives,
+            router=objective_router(objective(name="chat"), chat=pinned),
+        )
         or ()
     )
 
@@ -176,7 +185,7 @@ def test_a_receipt_of_no_known_price_says_so_and_one_that_used_nothing_does_not(
 
 
 def test_a_missed_objective_without_a_ladder_is_missed_on_the_board(store: Store) -> None:
-    bare = wheel(objective(ladder=(), enforce=Enforce.ALERT))
+    bare = objective_router(objective(ladder=(), enforce=Enforce.ALERT))
     bare.missed = {"chat-ttft": Miss(NOW - 60, "92 of 92 calls missed it")}
     (status,) = ask_board(store, LiveBoard.objectives, router=bare) or ()
 

@@ -51,13 +51,13 @@ def test_a_layout_is_approved_by_its_form(pages: OperationPagesBrowser) -> None:
     answer = pages.submit(pages.path, change="approve", version="1", family="gpt")
 
     assert answer.status == 303
-    assert pages.store.layouts.standings().of(pages.scope).version == 1
+    assert pages.store.layouts.states().of(pages.scope).version == 1
     assert "Roll back layout 1" in pages.browser.get(pages.path).body.decode()
 
 
 def test_a_mode_is_set_by_its_form(pages: OperationPagesBrowser) -> None:
     assert pages.submit(pages.path, change="mode", mode="off", family="").status == 303
-    assert pages.store.layouts.standings().of(pages.scope).mode is PlanningMode.OFF
+    assert pages.store.layouts.states().of(pages.scope).mode is PlanningMode.OFF
 
 
 def test_compaction_is_set_with_how_far_it_goes_and_resumed(pages: OperationPagesBrowser) -> None:
@@ -116,7 +116,7 @@ def test_a_form_of_another_site_changes_no_operation(pages: OperationPagesBrowse
     answer = pages.browser.post(pages.path, body, sec_fetch_site="cross-site")
 
     assert answer.status == 403
-    assert pages.store.layouts.standings().of(pages.scope).mode is PlanningMode.OBSERVE
+    assert pages.store.layouts.states().of(pages.scope).mode is PlanningMode.OBSERVE
 
 
 def test_a_feature_without_a_proposal_has_a_page_that_says_so(pages: OperationPagesBrowser) -> None:

@@ -13,7 +13,7 @@ from proxy.pages.board_data import LiveBoard
 from proxy.pages.store_questions import StoreQuestions
 from proxy.store.store import Store
 from tests.fakes.admission_harness import budget
-from tests.fakes.live_board import ask_board, raise_database_error, wheel
+from tests.fakes.live_board import ask_board, objective_router, raise_database_error
 from tests.fakes.objective_replicas import objective
 
 _PARTS = {
@@ -40,7 +40,7 @@ def test_a_database_that_is_away_is_not_available_and_no_failure(store: Store, m
         ]
 
     assert ask_board(store, everything, budget()) == [None] * 4
-    (promise,) = ask_board(store, LiveBoard.objectives, router=wheel(objective())) or ()
+    (promise,) = ask_board(store, LiveBoard.objectives, router=objective_router(objective())) or ()
     assert (promise.pin, promise.knows_pin) == (None, False)
 
 
@@ -88,7 +88,7 @@ def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
         slow.goes_on.set()
         assert await board.rerouted_calls() == []
 
-    ask_board(store, run, budget(), router=wheel(objective()), timeout_s=1.5)
+    ask_board(store, run, budget(), router=objective_router(objective()), timeout_s=1.5)
 
 
 def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monkeypatch) -> None:
@@ -104,7 +104,7 @@ def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monke
         slow.goes_on.set()
         assert await page(board) == [True] * 5
 
-    ask_board(store, run, router=wheel(objective()), timeout_s=PATIENCE_S)
+    ask_board(store, run, router=objective_router(objective()), timeout_s=PATIENCE_S)
 
 
 def test_a_query_given_up_while_it_waits_for_a_thread_is_never_run(
@@ -119,7 +119,7 @@ def test_a_query_given_up_while_it_waits_for_a_thread_is_never_run(
         goes_on.set()
         assert await page(board) == [True] * 5
 
-    ask_board(store, run, router=wheel(objective()), timeout_s=1.5)
+    ask_board(store, run, router=objective_router(objective()), timeout_s=1.5)
 
 
 def test_a_question_that_a_page_cannot_do_without_is_said_to_be_late(

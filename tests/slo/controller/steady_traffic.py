@@ -26,7 +26,7 @@ class SteadyTraffic:
     ) -> None:
         self.bad, self.rate, self.rules = bad, rate, rules
         self.tally = Tally()
-        self.standing = ControllerSnapshot(since=EPOCH)
+        self.snapshot = ControllerSnapshot(since=EPOCH)
         self.moves: list[str] = []
         self.owed = [0.0] * (rules.fallback_levels + 1)
         self.spoiled = [0.0] * (rules.fallback_levels + 1)
@@ -41,17 +41,17 @@ class SteadyTraffic:
                 self._calls(now)
             if self.second % 2 == 0:
                 arms = {level: level_counts(self.tally, str(level), now) for level in self.levels}
-                self.stand(evaluate(self.standing, arms, self.rules, now))
+                self.stand(evaluate(self.snapshot, arms, self.rules, now))
                 self.tally.forget(now)
             self.second += 1
         return self
 
     def stand(self, after: ControllerSnapshot) -> None:
-        if move := state_change(self.standing, after):
+        if move := state_change(self.snapshot, after):
             self.moves.append(
                 f"{self.second}: {move.before} {move.level_before} > {move.after} {move.level}"
             )
-        self.standing = after
+        self.snapshot = after
 
     @property
     def levels(self) -> range:
@@ -63,9 +63,9 @@ class SteadyTraffic:
 
     def _calls(self, now: float) -> None:
         parts = [0.0 for _ in self.levels]
-        parts[self.standing.level] = 1.0 - self.standing.share
-        parts[0] += self.standing.share if self.standing.level else 0.0
-        parts[0] = parts[0] or float(not self.standing.level)
+        parts[self.snapshot.level] = 1.0 - self.snapshot.share
+        parts[0] += self.snapshot.share if self.snapshot.level else 0.0
+        parts[0] = parts[0] or float(not self.snapshot.level)
         for level, part in enumerate(parts):
             self.owed[level] += self.rate(self.second) * part
             calls = floor(self.owed[level] + 1e-9)

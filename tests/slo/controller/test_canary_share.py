@@ -35,12 +35,10 @@ def test_healthy_sends_all_to_level_0(draw):
 
 
 @given(DRAWS, SHARES, st.integers(0, 9), st.sampled_from(ControllerState))
-def test_a_conversation_gets_level_0_or_the_standings_and_never_one_that_is_not(
-    draw, share, level, state
-):
-    standing = ControllerSnapshot(since=NOW, state=state, level=level, share=share)
+def test_a_conversation_gets_level_0_or_the_snapshots_level_and_no_other(draw, share, level, state):
+    snapshot = ControllerSnapshot(since=NOW, state=state, level=level, share=share)
 
-    assert level_for(standing, draw, RULES) == (0 if draw < share else min(level, 2))
+    assert level_for(snapshot, draw, RULES) == (0 if draw < share else min(level, 2))
 
 
 @given(DRAWS, SHARES, SHARES)

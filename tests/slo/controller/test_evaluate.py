@@ -215,7 +215,7 @@ def test_a_level_that_is_grossly_bad_is_passed_over_within_its_dwell(bad, n):
 
 
 @pytest.mark.parametrize(
-    ("standing", "own"),
+    ("snapshot", "own"),
     [
         pytest.param(ENTERED, calls(9, 9), id="there were nine calls"),
         pytest.param(ENTERED, calls(4, 10), id="ten calls are not grossly over budget"),
@@ -224,10 +224,10 @@ def test_a_level_that_is_grossly_bad_is_passed_over_within_its_dwell(bad, n):
         pytest.param(replace(ENTERED, level=2), calls(60, 60), id="it is the last"),
     ],
 )
-def test_a_level_is_not_passed_over_within_its_dwell_while(standing, own):
-    arms = {standing.level: counts(own)}
+def test_a_level_is_not_passed_over_within_its_dwell_while(snapshot, own):
+    arms = {snapshot.level: counts(own)}
 
-    assert evaluate(standing, arms, RULES, NOW).level == standing.level
+    assert evaluate(snapshot, arms, RULES, NOW).level == snapshot.level
 
 
 def test_a_level_that_is_known_to_be_bad_is_not_tried_unless_it_is_the_last():
@@ -289,12 +289,12 @@ def test_with_little_traffic_more_conversations_try_level_0_unless_the_last_were
 
 
 def test_a_recovery_goes_from_step_to_step_and_ends_after_a_minute_of_all():
-    standing, arms = RECOVERING, {0: steady(1, 100), 1: BUSY}
+    snapshot, arms = RECOVERING, {0: steady(1, 100), 1: BUSY}
     shares = []
     for minute in range(4):
-        assert evaluate(standing, arms, RULES, NOW + 60 * minute - 1) is standing
-        standing = evaluate(standing, arms, RULES, NOW + 60 * minute)
-        shares.append((standing.state, standing.share))
+        assert evaluate(snapshot, arms, RULES, NOW + 60 * minute - 1) is snapshot
+        snapshot = evaluate(snapshot, arms, RULES, NOW + 60 * minute)
+        shares.append((snapshot.state, snapshot.share))
 
     assert shares == [
         (ControllerState.RECOVERING, 0.22),
@@ -302,21 +302,21 @@ def test_a_recovery_goes_from_step_to_step_and_ends_after_a_minute_of_all():
         (ControllerState.RECOVERING, 1.0),
         (ControllerState.HEALTHY, 1.0),
     ]
-    assert (standing.level, standing.since, standing.until) == (0, NOW + 180, NOW + 180 + 3600)
+    assert (snapshot.level, snapshot.since, snapshot.until) == (0, NOW + 180, NOW + 180 + 3600)
     assert (
-        standing.reason == "Of 100 calls on fallback level 0 in 60 s 1 were bad (1 %); 5 % may be."
+        snapshot.reason == "Of 100 calls on fallback level 0 in 60 s 1 were bad (1 %); 5 % may be."
     )
 
 
 def test_a_recovery_that_is_surely_over_budget_is_a_relapse_at_once():
-    standing = replace(RECOVERING, step_since=NOW - 1, level=2)
+    snapshot = replace(RECOVERING, step_since=NOW - 1, level=2)
 
     for surely in (steady(6, 50), steady(8, 20)):
-        after = evaluate(standing, {0: surely, 2: BUSY}, RULES, NOW)
+        after = evaluate(snapshot, {0: surely, 2: BUSY}, RULES, NOW)
         assert (after.state, after.level, after.relapses) == (ControllerState.DEGRADED, 2, 1)
         assert (after.share, after.until) == (0.04, NOW + 240)
     for perhaps in (steady(5, 50), steady(7, 20)):
-        assert evaluate(standing, {0: perhaps, 2: BUSY}, RULES, NOW) is standing
+        assert evaluate(snapshot, {0: perhaps, 2: BUSY}, RULES, NOW) is snapshot
 
 
 def test_a_recovery_takes_no_step_on_few_calls_and_looks_further_back_for_more():
@@ -341,8 +341,8 @@ def test_a_recovery_with_too_little_traffic_takes_no_step_while_the_last_calls_w
 
 
 def test_a_frozen_objective_stays_frozen_whatever_is_counted():
-    for standing in (HEALTHY, DEGRADED, RECOVERING):
-        ice = freeze_state(standing, NOW, "the store is lost")
+    for snapshot in (HEALTHY, DEGRADED, RECOVERING):
+        ice = freeze_state(snapshot, NOW, "the store is lost")
         assert evaluate(ice, {0: steady(90, 100)}, RULES, NOW + 10_000) is ice
 
 

@@ -60,12 +60,12 @@ def canaries(primary: LevelCounts, before: ControllerSnapshot) -> GoodBadCounts:
 
 
 class ControllerMachine(RuleBasedStateMachine):
-    """One objective's standing. Automatic moves are held to the rules; people may do anything."""
+    """One objective's snapshot. Automatic moves are held to the rules; people may do anything."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = BEGAN
-        self.standing = ControllerSnapshot(since=BEGAN)
+        self.snapshot = ControllerSnapshot(since=BEGAN)
         #: Seconds that truly passed since it last became degraded by itself, and the dwell it owes.
         self.degraded_for = self.owed = 0.0
 
@@ -80,10 +80,10 @@ class ControllerMachine(RuleBasedStateMachine):
     def look(self, seconds, levels):
         self._pass(seconds)
         before, after = (
-            self.standing,
-            evaluate(self.standing, levels, RULES, self.now),
+            self.snapshot,
+            evaluate(self.snapshot, levels, RULES, self.now),
         )
-        self.standing = after
+        self.snapshot = after
         assert after is before or after != before
         if before.state is ControllerState.FROZEN:
             assert after.state is ControllerState.FROZEN
@@ -132,38 +132,38 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @rule(level=st.integers(0, 2), ttl=st.sampled_from([10.0, 600.0]))
     def pin(self, level, ttl):
-        self.standing = apply_pin(self.standing, level, self.now + ttl, self.now, "a test")
+        self.snapshot = apply_pin(self.snapshot, level, self.now + ttl, self.now, "a test")
         self.owed = 0.0
 
     @rule()
     def unpin(self):
-        self.standing = remove_pin(self.standing, self.now, RULES)
+        self.snapshot = remove_pin(self.snapshot, self.now, RULES)
 
     @rule()
     def freeze(self):
-        self.standing = freeze_state(self.standing, self.now, "the store is lost")
+        self.snapshot = freeze_state(self.snapshot, self.now, "the store is lost")
 
     @rule()
     def thaw(self):
-        self.standing = thaw_state(self.standing, self.now)
+        self.snapshot = thaw_state(self.snapshot, self.now)
 
     @invariant()
     def the_level_is_one_there_is(self):
-        assert 0 <= self.standing.level <= RULES.fallback_levels
-        proposed = [level_for(self.standing, draw, RULES) for draw in (0.0, 0.3, 0.99)]
-        assert set(proposed) <= {0, self.standing.level}
+        assert 0 <= self.snapshot.level <= RULES.fallback_levels
+        proposed = [level_for(self.snapshot, draw, RULES) for draw in (0.0, 0.3, 0.99)]
+        assert set(proposed) <= {0, self.snapshot.level}
 
     @invariant()
     def the_share_is_a_part(self):
-        assert 0.0 <= self.standing.share <= 1.0
-        if self.standing.state is ControllerState.HEALTHY:
-            assert (self.standing.share, self.standing.level) == (1.0, 0)
-        if self.standing.state is ControllerState.RECOVERING:
-            assert self.standing.share in RULES.ramp
+        assert 0.0 <= self.snapshot.share <= 1.0
+        if self.snapshot.state is ControllerState.HEALTHY:
+            assert (self.snapshot.share, self.snapshot.level) == (1.0, 0)
+        if self.snapshot.state is ControllerState.RECOVERING:
+            assert self.snapshot.share in RULES.ramp
 
     @invariant()
     def it_survives_its_way_through_the_store(self):
-        assert json.decode(json.encode(self.standing), type=ControllerSnapshot) == self.standing
+        assert json.decode(json.encode(self.snapshot), type=ControllerSnapshot) == self.snapshot
 
 
 TestLooked = ControllerMachine.TestCase

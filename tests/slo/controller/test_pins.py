@@ -18,9 +18,9 @@ RECOVERING = ControllerSnapshot(
 
 
 def test_a_pin_sends_every_conversation_to_its_level():
-    standing = apply_pin(DEGRADED, 1, NOW + 600, NOW, "a test of the small model")
+    snapshot = apply_pin(DEGRADED, 1, NOW + 600, NOW, "a test of the small model")
 
-    assert standing == ControllerSnapshot(
+    assert snapshot == ControllerSnapshot(
         state=ControllerState.PINNED,
         level=1,
         since=NOW,
@@ -33,7 +33,7 @@ def test_a_pin_sends_every_conversation_to_its_level():
         previous_share=0.05,
         previous_until=NOW + 190,
     )
-    assert {level_for(standing, draw, RULES) for draw in (0.0, 0.5, 0.99)} == {1}
+    assert {level_for(snapshot, draw, RULES) for draw in (0.0, 0.5, 0.99)} == {1}
 
 
 def test_a_pin_is_to_a_level_and_above_the_highest_to_that():
@@ -58,17 +58,17 @@ def test_a_pin_or_freeze_without_a_reason_says_so_much():
     assert freeze_state(HEALTHY, NOW, " ").reason == "Frozen."
 
 
-@pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
+@pytest.mark.parametrize("before", [HEALTHY, DEGRADED, RECOVERING])
 @pytest.mark.parametrize("levels", [(0,), (2,), (1, 0), (2, 1)])
-def test_a_released_objective_is_where_it_was_before_the_pin(standing, levels):
-    snapshot = standing
+def test_a_released_objective_is_where_it_was_before_the_pin(before, levels):
+    snapshot = before
     for level in levels:
         snapshot = apply_pin(snapshot, level, NOW + 600, NOW, "")
 
     after = remove_pin(snapshot, NOW + 9, RULES)
 
     for field in ("state", "level", "share", "until", "relapses"):
-        assert getattr(after, field) == getattr(standing, field)
+        assert getattr(after, field) == getattr(before, field)
     assert (after.since, after.step_since) == (NOW + 9, NOW + 9)
     assert after.reason == f"The pin to fallback level {levels[-1]} has ended."
     assert (
@@ -110,27 +110,27 @@ def test_a_pin_that_an_older_version_stored_ends_healthy():
     assert remove_pin(old, NOW + 9, RULES).state is ControllerState.HEALTHY
 
 
-@pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
-def test_a_frozen_objective_keeps_its_level_and_share_and_resumes_afterwards(standing):
-    snapshot = freeze_state(standing, NOW, "the store is lost")
+@pytest.mark.parametrize("before", [HEALTHY, DEGRADED, RECOVERING])
+def test_a_frozen_objective_keeps_its_level_and_share_and_resumes_afterwards(before):
+    snapshot = freeze_state(before, NOW, "the store is lost")
     again = thaw_state(snapshot, NOW + 60)
 
     assert (snapshot.state, snapshot.previous_state, snapshot.since) == (
         ControllerState.FROZEN,
-        standing.state,
+        before.state,
         NOW,
     )
     assert (snapshot.level, snapshot.share, snapshot.until) == (
-        standing.level,
-        standing.share,
-        standing.until,
+        before.level,
+        before.share,
+        before.until,
     )
     assert snapshot.reason == "Frozen: the store is lost"
-    assert (again.state, again.previous_state, again.since) == (standing.state, None, NOW + 60)
+    assert (again.state, again.previous_state, again.since) == (before.state, None, NOW + 60)
     assert (again.level, again.share, again.until) == (
-        standing.level,
-        standing.share,
-        standing.until,
+        before.level,
+        before.share,
+        before.until,
     )
     assert again.step_since == NOW + 60
 

@@ -49,12 +49,12 @@ def test_the_dwell_doubles_with_each_relapse_up_to_its_most():
     assert dwells == [120.0, 240.0, 480.0, 900.0, 900.0, 900.0]
 
 
-def test_a_standing_begins_healthy_and_survives_json():
-    standing = ControllerSnapshot(since=NOW)
+def test_a_controller_snapshot_begins_healthy_and_survives_json():
+    snapshot = ControllerSnapshot(since=NOW)
 
-    assert (standing.state, standing.level, standing.share) == (ControllerState.HEALTHY, 0, 1.0)
-    assert json.decode(json.encode(standing), type=ControllerSnapshot) == standing
-    assert b'"state":"healthy"' in json.encode(standing)
+    assert (snapshot.state, snapshot.level, snapshot.share) == (ControllerState.HEALTHY, 0, 1.0)
+    assert json.decode(json.encode(snapshot), type=ControllerSnapshot) == snapshot
+    assert b'"state":"healthy"' in json.encode(snapshot)
 
 
 def test_an_arm_is_what_the_tally_counted_of_its_key_lately():

@@ -186,7 +186,7 @@ def test_while_all_canaries_are_bad_one_in_eight_tries_at_most_however_few_calls
     spoiled, shares = story.bad_in_all[0], set()
     for _ in range(180):
         story.run(60)
-        shares.add(story.standing.share)
+        shares.add(story.snapshot.share)
 
     assert len(story.moves) == 1
     assert degraded > 600
@@ -202,7 +202,7 @@ def test_a_level_whose_calls_are_all_slow_is_passed_over_within_15_seconds(rate)
 
     down, on = (int(move.partition(":")[0]) for move in story.run(3600).moves)
 
-    assert story.standing.level == 2
+    assert story.snapshot.level == 2
     assert on - down <= 15
 
 
@@ -277,15 +277,15 @@ def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longe
         "800: degraded 1 > recovering 1",
         "906: recovering 1 > degraded 1",
     ]
-    assert story.standing.until == EPOCH + 906 + 240
+    assert story.snapshot.until == EPOCH + 906 + 240
 
 
 def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
     story = SteadyTraffic(primary(during(600, 1200))).run(700)
 
-    story.stand(freeze_state(story.standing, story.now, "the clock jumped"))
+    story.stand(freeze_state(story.snapshot, story.now, "the clock jumped"))
     story.jump = 3600.0
-    story.run(60).stand(thaw_state(story.standing, story.now))
+    story.run(60).stand(thaw_state(story.snapshot, story.now))
     story.run(1500)
 
     assert story.moves == [
@@ -312,14 +312,14 @@ def test_an_unnoticed_clock_jump_changes_no_move_by_more_than_a_window(jump):
     assert int(story.moves[-1].partition(":")[0]) == pytest.approx(1482, abs=10)
 
 
-def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_back():
+def test_an_objective_is_frozen_while_the_store_is_away_and_goes_on_after():
     story = SteadyTraffic(primary(during(600, 1200))).run(1350)
-    at_first_step = story.standing.share
+    at_first_step = story.snapshot.share
 
-    story.stand(freeze_state(story.standing, story.now, "the store is lost"))
+    story.stand(freeze_state(story.snapshot, story.now, "the store is lost"))
     story.run(1000, counting=False)
-    assert story.standing.share == at_first_step
-    story.stand(thaw_state(story.standing, story.now))
+    assert story.snapshot.share == at_first_step
+    story.stand(thaw_state(story.snapshot, story.now))
     story.run(300)
 
     assert story.moves == [
@@ -340,7 +340,7 @@ def test_process_that_goes_on_from_a_stored_state_moves_as_the_first():
     for _ in range(900):
         one.run(2)
         other.run(2)
-        other.standing = json.decode(json.encode(other.standing), type=ControllerSnapshot)
+        other.snapshot = json.decode(json.encode(other.snapshot), type=ControllerSnapshot)
 
     assert one.moves == other.moves
-    assert one.standing == other.standing
+    assert one.snapshot == other.snapshot

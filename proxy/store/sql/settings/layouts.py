@@ -68,7 +68,7 @@ class Layouts:
         with read_transaction(self._engine) as connection:
             return rows.count_changes(connection)
 
-    def standings(self) -> FeatureStates:
+    def states(self) -> FeatureStates:
         """All settings now in force."""
         features, layouts = schema.features, schema.layouts
         same = (features.c[name] == layouts.c[name] for name in ("team", "feature", "family"))
@@ -182,10 +182,10 @@ class Layouts:
             ]
             for part in parts:
                 part.decide(by, now, mode="")
-            standing = hold.choose_mode(mode, by, now)
+            state = hold.choose_mode(mode, by, now)
             change = _audit_entry(place, "set layout mode", by, (before, hold.own))
             record_change(connection, change, now)
-            return standing
+            return state
 
     def suspend(self, place: LayoutScope, reason: str, now: float) -> bool:
         """Send the place's prompts unmodified until a person resumes; False if it is so already.
@@ -307,7 +307,7 @@ def undecided_layouts(layouts: Layouts) -> list[UndecidedLayout]:
 
     None is of a feature where planning is off or suspended: approving changes nothing there.
     """
-    states = layouts.standings()
+    states = layouts.states()
     undecided = []
     for place, proposals in layouts.newest_proposals(_MAX_PROPOSALS).items():
         state, waiting = states.of(place), waiting_proposals(proposals)
@@ -345,12 +345,12 @@ def suspend_harmful(
     Args:
         measured: The arms compared; it counts for features nobody decided about meanwhile.
     """
-    standings = layouts.standings()
+    states = layouts.states()
     suspended = []
     for comparison in measured.comparisons:
         place = LayoutScope(comparison.team, comparison.feature)
-        begun = _measured_from(standings, place)
-        if standings.of(place).is_off or begun > now:
+        begun = _measured_from(states, place)
+        if states.of(place).is_off or begun > now:
             continue
         since_decision = (
             savings.compare(begun, team=place.team, feature=place.feature)
@@ -366,12 +366,12 @@ def suspend_harmful(
     return suspended
 
 
-def _measured_from(standings: FeatureStates, place: LayoutScope) -> float:
+def _measured_from(states: FeatureStates, place: LayoutScope) -> float:
     """Time of the last decision about the feature, on whatever family."""
     return max(
         (
             held.measured_from
-            for scope, held in standings.places.items()
+            for scope, held in states.places.items()
             if scope.all_families == place
         ),
         default=0.0,

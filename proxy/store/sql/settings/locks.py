@@ -40,7 +40,7 @@ class LockedSettings:
 
     Attributes:
         own: Decision about this very scope when it was locked.
-        standing: The same with what held for all of its feature; its mode is never None.
+        state: The same with what held for all of its feature; its mode is never None.
     """
 
     def __init__(self, connection: Connection, place: LayoutScope, mode: PlanningMode) -> None:
@@ -48,11 +48,11 @@ class LockedSettings:
         self._place = place
         self._mode = mode
         self.own = rows.lock_settings(connection, place)
-        self.standing = self._feature_state()
+        self.state = self._feature_state()
 
     def is_open(self, moves: str, now: float) -> bool:
         """True if a proposal for the place needs nobody to approve it."""
-        if self.standing.mode is not PlanningMode.AUTO or self.standing.suspended:
+        if self.state.mode is not PlanningMode.AUTO or self.state.suspended:
             return False
         if now - self.own.active_from >= _MEASURED_FOR_S:
             return True
@@ -70,7 +70,7 @@ class LockedSettings:
             ValueError: There is no such version.
         """
         approved = rows.find_proposal(self._connection, self._place, version)
-        observes = self.standing.mode is PlanningMode.OBSERVE
+        observes = self.state.mode is PlanningMode.OBSERVE
         replaced = (self.own.mode or "") if observes else None
         if version == self.own.version and replaced is None:
             replaced = approved.mode_before
@@ -107,14 +107,14 @@ class LockedSettings:
         """
         soon = now if by == GUARD else now + APPROVAL_DELAY_S
         self._write(
-            former=self.standing.layout_version(now),
+            former=self.state.layout_version(now),
             active_from=soon,
             measured_from=soon,
             changed_by=by,
             changed_at=now,
             **values,
         )
-        return self.standing
+        return self.state
 
     def suspend(self, reason: str, now: float) -> None:
         """Have the place's prompts sent unmodified."""
@@ -135,7 +135,7 @@ class LockedSettings:
 
     def _write(self, **values: object) -> None:
         self.own = rows.write_settings(self._connection, self._place, **values)
-        self.standing = self._feature_state()
+        self.state = self._feature_state()
 
     def _feature_state(self) -> FeatureState:
         features, place = schema.features, self._place

@@ -104,7 +104,7 @@ def _read_layouts(layouts: Layouts, before: FeatureStates) -> FeatureStates:
 
     A place whose mode cannot be read keeps what was last known of it, if anything.
     """
-    states, earlier = layouts.standings(), before.places
+    states, earlier = layouts.states(), before.places
     for flaw in _problems(states):
         _log.error("%s", flaw)
     places = {
@@ -114,16 +114,16 @@ def _read_layouts(layouts: Layouts, before: FeatureStates) -> FeatureStates:
     return msgspec.structs.replace(states, places=places)
 
 
-def _problems(standings: FeatureStates) -> Iterator[str]:
+def _problems(states: FeatureStates) -> Iterator[str]:
     """Rows that no version of ours would have written, each with the command that fixes it."""
-    for place, standing in standings.places.items():
-        if standing.suspended == UNKNOWN_MODE:
+    for place, state in states.places.items():
+        if state.suspended == UNKNOWN_MODE:
             yield (
                 f"The mode of {_place_name(place)} cannot be read: {UNKNOWN_MODE}. What was known"
                 " of it before holds; where nothing was, its prompts go unmodified."
                 f" To choose a mode: {_command('mode', place, 'observe')}"
             )
-    for (place, version), moves in standings.moves.items():
+    for (place, version), moves in states.moves.items():
         try:
             msgspec.json.decode(moves, type=Layout)
         except msgspec.DecodeError:

@@ -109,7 +109,7 @@ def cache_health_view(readers: Readers, question: CacheQuestion) -> CacheHealthV
         floors=_floors(question.floors, only, names),
         reasons=reasons,
         feature_reasons=by_feature,
-        features=_features(features, readers.layouts.standings(), names),
+        features=_features(features, readers.layouts.states(), names),
         marks=_marks(readers, question, names),
     )
 

@@ -86,7 +86,7 @@ def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         sums, every_rerouted = sums_by_place(connection, period, scope.only)
     judge = _Judge(
-        states=readers.layouts.standings(),
+        states=readers.layouts.states(),
         compactions=readers.compactions.all_settings(),
         verdicts=_verdicts(scope.measurement),
         catalog=catalog,

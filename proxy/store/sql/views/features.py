@@ -105,7 +105,7 @@ class FeaturesQuestion:
 
 def features_view(readers: Readers, question: FeaturesQuestion) -> Sequence[FeatureView]:
     """Features that have a mode or a layout; or the named one alone, if its team exists; blocks."""
-    states, chosen = readers.layouts.standings(), readers.compactions.all_settings()
+    states, chosen = readers.layouts.states(), readers.compactions.all_settings()
     names = readers.team_names()
     proposals = readers.layouts.newest_proposals(_MAX_VERSIONS)
     scopes: defaultdict[tuple[str, str], list[LayoutScope]] = defaultdict(list)
@@ -141,9 +141,9 @@ def features_view(readers: Readers, question: FeaturesQuestion) -> Sequence[Feat
 
 
 def _layout(
-    place: LayoutScope, standings: FeatureStates, versions: Sequence[Proposal]
+    place: LayoutScope, states: FeatureStates, versions: Sequence[Proposal]
 ) -> FeatureLayout:
-    held, waiting = standings.of(place), waiting_proposals(versions)
+    held, waiting = states.of(place), waiting_proposals(versions)
     return FeatureLayout(
         family=place.family,
         mode=str(held.mode),

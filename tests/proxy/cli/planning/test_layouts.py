@@ -306,8 +306,8 @@ PROPOSAL = Proposal(
 
 def test_a_feature_says_what_holds_and_what_waits():
     place = LayoutScope("team_1", "chat", "gpt")
-    standing = FeatureState(mode=PlanningMode.AUTO, version=2, active_from=NOW)
-    (entry,) = documents(_columns(NAMES), [(place, standing, [PROPOSAL])])
+    state = FeatureState(mode=PlanningMode.AUTO, version=2, active_from=NOW)
+    (entry,) = documents(_columns(NAMES), [(place, state, [PROPOSAL])])
 
     assert entry == {
         "team": "acme",

@@ -61,8 +61,8 @@ def tell(runner: CommandRunner, documents: Mapping[str, bytes]) -> None:
     store.close(5)
 
 
-def published_state(now: float = NOW, standing: ControllerSnapshot = DEGRADED) -> bytes:
-    return msgspec.json.encode(PublishedState(now, standing))
+def published_state(now: float = NOW, snapshot: ControllerSnapshot = DEGRADED) -> bytes:
+    return msgspec.json.encode(PublishedState(now, snapshot))
 
 
 def test_without_redis_objectives_name_the_metrics_that_have_their_state(runner):
@@ -71,7 +71,7 @@ def test_without_redis_objectives_name_the_metrics_that_have_their_state(runner)
     assert "its /metrics has thriftgate_objective_state" in output
     assert "reason" not in output.splitlines()[0]
     document = json.loads(runner.said(lambda terminal: group(terminal, Settings()), "--json"))
-    assert [objective["standing"] for objective in document["objectives"]] == [None, None]
+    assert [objective["status"] for objective in document["objectives"]] == [None, None]
 
 
 def test_objective_states_of_gateways_are_shown(runner):
@@ -86,7 +86,7 @@ def test_objective_states_of_gateways_are_shown(runner):
     assert "degraded" in chat
     assert mail.split()[-3:] == ["?", "?", "?"]
     documents = json.loads(runner.said(group, "--json"))["objectives"]
-    assert [objective["standing"] for objective in documents] == [
+    assert [objective["status"] for objective in documents] == [
         {
             "state": "degraded",
             "level": 2,
@@ -126,6 +126,6 @@ def test_a_missed_objective_that_has_no_ladder_is_shown_as_missed(runner):
     tell(runner, {"chat": msgspec.json.encode(PublishedState(NOW, healthy, miss=miss))})
 
     assert "missed" in runner.said(group)
-    standing = json.loads(runner.said(group, "--json"))["objectives"][0]["standing"]
-    assert (standing["state"], standing["since"]) == ("missed", NOW - 60)
-    assert standing["reason"] == miss.reason
+    snapshot = json.loads(runner.said(group, "--json"))["objectives"][0]["status"]
+    assert (snapshot["state"], snapshot["since"]) == ("missed", NOW - 60)
+    assert snapshot["reason"] == miss.reason

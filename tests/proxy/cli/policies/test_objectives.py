@@ -81,7 +81,7 @@ def test_objectives_as_json_have_their_burn_alerts(runner):
         "enforce": "degrade",
         "ladder": ["elsewhere", "small", "shed"],
         "alerts": [{"burn": 6.0, "over": "30m", "severity": "page"}],
-        "standing": None,
+        "status": None,
     }
     assert len(documents[1]["alerts"]) == len(burn_alerts(ERRORS)) == 3
 

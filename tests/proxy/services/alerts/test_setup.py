@@ -25,10 +25,10 @@ def stood(store, *alerts, sinks=(), budgets=None):
     """Says alerts while it stands."""
 
     async def run() -> None:
-        async with running_alerts(sinks, store, LoopTasks(), lambda: NOW, budgets) as standing:
+        async with running_alerts(sinks, store, LoopTasks(), lambda: NOW, budgets) as snapshot:
             await asyncio.sleep(0)
             for alert in alerts:
-                standing.enqueue(alert)
+                snapshot.enqueue(alert)
 
     asyncio.run(run())
 

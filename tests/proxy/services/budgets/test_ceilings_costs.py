@@ -33,10 +33,10 @@ def test_costs_are_compared_with_the_ceiling_and_with_the_prediction():
     for number, cost in enumerate((WORST // 2, WORST, 2 * WORST)):
         harness.check(harness.attempt(number))
         harness.end(number, cost)
-    honesty = harness.ceilings.prediction_accuracy("c")
+    accuracy = harness.ceilings.prediction_accuracy("c")
 
-    assert (honesty.calls, honesty.within) == (3, 2)
-    assert honesty.error_quantile(0.5) == pytest.approx(1, rel=0.03)
+    assert (accuracy.calls, accuracy.within) == (3, 2)
+    assert accuracy.error_quantile(0.5) == pytest.approx(1, rel=0.03)
     figures = harness.figures()
     assert figures["thriftgate_ceiling_calls_total c yes"] == 2
     assert figures["thriftgate_ceiling_calls_total c no"] == 1
@@ -62,8 +62,8 @@ def test_attempts_of_a_call_are_one_cost():
     harness.check(msgspec.structs.replace(first, number=1))
     harness.end(1, WORST + 100_001, attempt=1)
 
-    honesty = harness.ceilings.prediction_accuracy("c")
-    assert (honesty.calls, honesty.within) == (1, 0)
+    accuracy = harness.ceilings.prediction_accuracy("c")
+    assert (accuracy.calls, accuracy.within) == (1, 0)
 
 
 @pytest.mark.parametrize("costs", [(None, 5), (5, None)])

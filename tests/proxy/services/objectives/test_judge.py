@@ -36,7 +36,7 @@ class JudgedTraffic:
 
     @property
     def state(self) -> ControllerState:
-        return self.judge.standings["chat-ttft"].state
+        return self.judge.snapshots["chat-ttft"].state
 
 
 def pin_to(level: int, until: float, set_at: float = START) -> dict[str, ActivePin]:
@@ -134,8 +134,8 @@ def test_a_pin_holds_until_it_ends():
     day = JudgedTraffic()
     pins = pin_to(2, START + 50)
     day.goes_on(10, pins=pins)
-    assert (day.state, day.judge.standings["chat-ttft"].level) == (ControllerState.PINNED, 2)
-    assert "a launch" in day.judge.standings["chat-ttft"].reason
+    assert (day.state, day.judge.snapshots["chat-ttft"].level) == (ControllerState.PINNED, 2)
+    assert "a launch" in day.judge.snapshots["chat-ttft"].reason
     day.goes_on(60, pins=pins)
     assert day.state is ControllerState.HEALTHY  # as it was before
 
@@ -144,7 +144,7 @@ def test_a_pin_holds_until_it_ends():
 def test_a_pin_began_when_it_was_set_and_never_later_than_now(set_at, since):
     day = JudgedTraffic().goes_on(2, pins=pin_to(1, START + 1000, START + set_at))
 
-    assert day.judge.standings["chat-ttft"].since == START + since
+    assert day.judge.snapshots["chat-ttft"].since == START + since
 
 
 @pytest.mark.parametrize(("set_at", "since"), [(-500, 9), (3, 9), (3.8, 9), (6, 6)])
@@ -170,7 +170,7 @@ def test_a_pin_that_is_released_ends_at_once():
 def test_a_pin_is_to_a_level_that_there_is(level, expected):
     day = JudgedTraffic().goes_on(2, pins=pin_to(level, START + 100))
 
-    assert day.judge.standings["chat-ttft"].level == expected
+    assert day.judge.snapshots["chat-ttft"].level == expected
 
 
 def test_a_pin_to_another_level_until_the_same_time_is_a_new_pin():
@@ -180,7 +180,7 @@ def test_a_pin_to_another_level_until_the_same_time_is_a_new_pin():
         .goes_on(2, pins=pin_to(2, START + 100))
     )
 
-    assert day.judge.standings["chat-ttft"].level == 2
+    assert day.judge.snapshots["chat-ttft"].level == 2
     assert [move.level for move in day.moves] == [1, 2]
 
 
@@ -193,7 +193,7 @@ def test_a_new_judge_continues_the_published_states_without_a_jump():
     day.judge.take_over_states({"chat-ttft": snapshot, "gone": snapshot}, day.now)
     day.goes_on(1, good=1)
 
-    assert day.judge.standings == {"chat-ttft": snapshot}
+    assert day.judge.snapshots == {"chat-ttft": snapshot}
 
 
 def test_objectives_that_are_not_judged_freeze_except_for_pins():
@@ -208,16 +208,16 @@ def test_objectives_that_are_not_judged_freeze_except_for_pins():
         ("chat-ttft", ControllerState.FROZEN),
         ("bare", ControllerState.FROZEN),
     ]
-    assert judge.standings["chat-ttft"].reason == "Frozen: it is away"
+    assert judge.snapshots["chat-ttft"].reason == "Frozen: it is away"
     assert judge.freeze({}, START + 2, "it is away") == []
     judge.freeze(pin_to(2, START + 5), START + 3, "it is away")
-    assert (judge.standings["chat-ttft"].state, judge.standings["chat-ttft"].level) == (
+    assert (judge.snapshots["chat-ttft"].state, judge.snapshots["chat-ttft"].level) == (
         ControllerState.PINNED,
         2,
     )
     judge.freeze(pin_to(2, START + 5), START + 5, "it is away")
-    assert judge.standings["chat-ttft"].state is ControllerState.FROZEN
-    assert judge.standings["chat-ttft"].previous_state is ControllerState.DEGRADED
+    assert judge.snapshots["chat-ttft"].state is ControllerState.FROZEN
+    assert judge.snapshots["chat-ttft"].previous_state is ControllerState.DEGRADED
 
 
 def test_a_level_of_a_longer_ladder_is_kept_within_this_one():
@@ -225,8 +225,8 @@ def test_a_level_of_a_longer_ladder_is_kept_within_this_one():
     judge = Judge([TRACK, BARE])
     judge.take_over_states({"chat-ttft": snapshot, "bare": snapshot}, START + 9)
 
-    assert judge.standings["chat-ttft"].level == 2
-    assert judge.standings["bare"] == ControllerSnapshot(since=START + 9)
+    assert judge.snapshots["chat-ttft"].level == 2
+    assert judge.snapshots["bare"] == ControllerSnapshot(since=START + 9)
 
 
 @given(
@@ -249,4 +249,4 @@ def test_any_clocks_and_pins_leave_the_level_on_the_ladder(rounds):
         changes = judge.freeze({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
         for _, move in changes:
             assert 0 <= move.level <= 2
-        assert all(0 <= snapshot.level <= 2 for snapshot in judge.standings.values())
+        assert all(0 <= snapshot.level <= 2 for snapshot in judge.snapshots.values())

@@ -44,7 +44,7 @@ def test_an_objective_without_a_ladder_is_missed_within_20_s_of_bad_calls():
 
     assert miss is not None
     assert miss.reason == "burn 2.9 over 2 min 10 s: 20 of 140 calls missed it"
-    assert traffic.judge.standings[BARE.name].state is ControllerState.HEALTHY
+    assert traffic.judge.snapshots[BARE.name].state is ControllerState.HEALTHY
 
 
 def test_a_miss_keeps_its_beginning_and_ends_soon_after_calls_are_good_again():

@@ -167,7 +167,7 @@ def test_alerts_sent_by_one_process_are_not_sent_again_by_another():
     (moved,) = story.news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
     heir.now = story.now
     heir.news.resume([TRACK], [burnt, moved], (), heir.now)
-    heir.judge.standings = {
+    heir.judge.snapshots = {
         TRACK.name: ControllerSnapshot(state=ControllerState.DEGRADED, level=1, since=START)
     }
 
@@ -208,7 +208,7 @@ def test_a_move_that_nobody_ended_ends_when_all_is_well():
     (moved,) = story.news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
     anew = ObjectiveHistory()
     anew.news.resume([TRACK], [moved], (), anew.now)
-    anew.judge.standings = {TRACK.name: ControllerSnapshot(since=START)}
+    anew.judge.snapshots = {TRACK.name: ControllerSnapshot(since=START)}
     (ended,) = anew.goes_on(30, good=1)
 
     assert (ended.id, ended.is_open) == (moved.id, False)

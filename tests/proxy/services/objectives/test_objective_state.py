@@ -71,7 +71,7 @@ HEALTHY = ControllerSnapshot(since=1.0, reason="40 of 40 were good")
 
 
 @pytest.mark.parametrize(
-    ("standing", "miss", "shown"),
+    ("snapshot", "miss", "shown"),
     [
         (None, None, ShownState("healthy")),
         (HEALTHY, None, ShownState("healthy", 0, 1.0, "40 of 40 were good")),
@@ -81,20 +81,20 @@ HEALTHY = ControllerSnapshot(since=1.0, reason="40 of 40 were good")
         (HEALTHY, DOUBT, ShownState("too_few_calls", 0, 7.0, "9 of 12 missed it")),
     ],
 )
-def test_a_miss_is_shown_where_the_controller_does_nothing(standing, miss, shown):
-    assert shown_state(standing, miss) == shown
+def test_a_miss_is_shown_where_the_controller_does_nothing(snapshot, miss, shown):
+    assert shown_state(snapshot, miss) == shown
 
 
 @pytest.mark.parametrize("state", list(ControllerState)[1:])
 def test_a_controller_state_is_shown_whether_or_not_the_objective_is_missed(state):
-    standing = ControllerSnapshot(state=state, level=1, since=3.0, reason="why")
+    snapshot = ControllerSnapshot(state=state, level=1, since=3.0, reason="why")
 
     for miss in (None, MISS):
-        assert shown_state(standing, miss) == ShownState(state.value, 1, 3.0, "why")
+        assert shown_state(snapshot, miss) == ShownState(state.value, 1, 3.0, "why")
         assert state.value in STATE_NAMES
 
 
 def test_the_state_that_a_leader_without_misses_published_is_read():
-    published = b'{"at":5.0,"standing":{"since":1.0},"stage":"","burns":[]}'
+    published = b'{"at":5.0,"snapshot":{"since":1.0},"stage":"","burns":[]}'
 
     assert msgspec.json.decode(published, type=PublishedState).miss is None

@@ -32,8 +32,8 @@ async def test_burns_that_the_leader_measured_are_heard_by_all():
     world, first, second = await two_replicas()
     await world.goes_on(60, first, second, good=3, bad=1)
 
-    assert first.wheel.burns == second.wheel.burns
-    shortest = second.wheel.burns["chat-ttft"][0]
+    assert first.router.burns == second.router.burns
+    shortest = second.router.burns["chat-ttft"][0]
     assert shortest.rate == pytest.approx(5.0)
     assert shortest.counted > 300
 
@@ -54,12 +54,12 @@ async def test_few_calls_of_each_are_enough_calls_of_both():
 async def test_when_the_leader_dies_another_goes_on_from_where_it_stood():
     world, first, second = await two_replicas()
     await world.goes_on(60, first, second, good=1, bad=1)
-    began = first.wheel.standings["chat-ttft"].since
+    began = first.router.snapshots["chat-ttft"].since
     await world.goes_on(10, second)
 
     assert second.steering._leads
     assert second.state == DOWN
-    assert second.wheel.standings["chat-ttft"].since == began
+    assert second.router.snapshots["chat-ttft"].since == began
     assert second.said == []
 
 
@@ -228,7 +228,7 @@ async def test_a_state_published_after_the_leaders_lease_is_ignored():
     first.counters.__dict__["lead"] = publish_in_between
     await first.steering.sync_once()
     assert not first.steering._leads
-    assert (await world.counters.standings())[0] == epoch + 1
+    assert (await world.counters.snapshots())[0] == epoch + 1
 
 
 @pytest.mark.instant_time
@@ -243,7 +243,7 @@ async def test_a_replica_syncs_every_second():
     assert one.steering._leads
 
 
-async def test_replicas_share_their_standings_through_redis(redis_prefix):
+async def test_replicas_share_their_controller_snapshots_through_redis(redis_prefix):
     together = open_counters(redis_prefix)
     try:
         seconds, _ = await together._redis.time()
@@ -267,7 +267,7 @@ async def test_replicas_share_their_standings_through_redis(redis_prefix):
 async def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_ones_end():
     world, first, second = await two_replicas()
     await world.goes_on(60, first, second, good=3, bad=1)
-    since = first.wheel.standings["chat-ttft"].since
+    since = first.router.snapshots["chat-ttft"].since
     counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n
     shorter = tracks(objective(under=0.4, ladder=("elsewhere",)))
     for replica in (first, second):
@@ -275,20 +275,20 @@ async def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_
     await world.goes_on(3, first, second, good=3, bad=1)
 
     assert first.state == second.state == DOWN
-    assert first.wheel.standings["chat-ttft"].since == since
+    assert first.router.snapshots["chat-ttft"].since == since
     assert first.steering._judge.counts(shorter["chat-ttft"], world.now, 300).n > counted
 
     first.steering.update({}, two_model_catalog())
-    assert first.wheel.standings == {}
+    assert first.router.snapshots == {}
     assert [alert.is_open for alert in first.said if alert.kind == "move"] == [True, False]
 
 
 def missed_everywhere(replica: Replica) -> bool:
     """True if pages and metrics show the first objective as missed."""
-    name = next(iter(replica.wheel.tracks))
-    return shown_state(replica.wheel.standings.get(name), replica.wheel.missed.get(name)).name == (
-        MISSED
-    )
+    name = next(iter(replica.router.tracks))
+    return shown_state(
+        replica.router.snapshots.get(name), replica.router.missed.get(name)
+    ).name == (MISSED)
 
 
 @pytest.mark.instant_time

@@ -25,7 +25,7 @@ async def test_without_counters_what_was_heard_holds_for_five_minutes_then_ones_
     first.counters.is_lost = second.counters.is_lost = True
     await world.goes_on(290, second, good=10)
     assert second.state == FROZEN
-    assert second.wheel.standings["chat-ttft"].reason == "Frozen: its counters are away"
+    assert second.router.snapshots["chat-ttft"].reason == "Frozen: its counters are away"
     await world.goes_on(20, second, good=10)
     assert second.state[0] is not ControllerState.FROZEN
     await world.goes_on(580, second, good=10)
@@ -103,7 +103,7 @@ async def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectiv
 async def test_counters_that_come_back_empty_thaw_what_froze_without_them():
     world, first, second = await two_replicas()
     await world.goes_on(60, first, second, good=1, bad=1)
-    began = first.wheel.standings["chat-ttft"].level
+    began = first.router.snapshots["chat-ttft"].level
     first.counters.is_lost = second.counters.is_lost = True
     await world.goes_on(5, first, second)
     world.forget()

@@ -33,7 +33,7 @@ async def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_
 
     assert [alert.kind for alert in before.said] == ["move"]
     assert (after.said, after.state) == ([], (ControllerState.PINNED, 1))
-    assert after.wheel.standings["chat-ttft"].since == START
+    assert after.router.snapshots["chat-ttft"].since == START
     world.kept.pinned = {}
     await world.goes_on(5, after)
     assert [(alert.id, alert.is_open) for alert in after.said] == [(before.said[0].id, False)]

@@ -18,8 +18,8 @@ from tests.fakes.objective_calls import (
     counts_by_arm,
     decide,
     degraded_snapshot,
+    objective_router,
     receipt,
-    wheel,
 )
 from tests.fakes.objective_replicas import START, objective, tracks
 from tests.fakes.refusals import refusing
@@ -32,7 +32,7 @@ def names(decision: RoutingDecision) -> list[str]:
 
 
 def test_while_all_is_well_a_call_takes_what_it_asks_for_and_the_ladder_follows():
-    decision = decide(wheel())
+    decision = decide(objective_router())
 
     assert names(decision) == ["one/m", "two/m", "small/m"]
     assert [choice.reroute_reason for choice in decision.choices] == [
@@ -47,8 +47,8 @@ def test_while_all_is_well_a_call_takes_what_it_asks_for_and_the_ladder_follows(
     ("level", "first"), [(1, ["two/m", "one/m"]), (2, ["small/m", "one/m", "two/m"])]
 )
 def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first):
-    router = wheel()
-    router.standings = {"chat-ttft": degraded_snapshot(level)}
+    router = objective_router()
+    router.snapshots = {"chat-ttft": degraded_snapshot(level)}
     decision = decide(router)
 
     assert names(decision) == first
@@ -57,29 +57,29 @@ def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first
 
 
 def test_a_share_of_conversations_tries_the_requested_model():
-    router = wheel()
-    router.standings = {"chat-ttft": degraded_snapshot(2, share=0.2)}
+    router = objective_router()
+    router.snapshots = {"chat-ttft": degraded_snapshot(2, share=0.2)}
     levels = [decide(router, chat({**USER, "content": str(n)})).level for n in range(1000)]
 
     assert levels.count(0) == pytest.approx(200, abs=60)
 
 
 def test_a_conversation_keeps_the_level_it_began_on():
-    router = wheel()
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router = objective_router()
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     assert decide(router).level == 2
-    router.standings = {}
+    router.snapshots = {}
     assert decide(router, chat(USER, ANSWER, USER)).level == 2
     other = {**USER, "content": "Other"}
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
     assert decide(router, chat(other, ANSWER, USER)).level == 0
 
 
 def test_a_first_message_that_is_always_the_same_keeps_no_conversation_down():
-    router = wheel()
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router = objective_router()
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     decide(router)
-    router.standings = {}
+    router.snapshots = {}
     assert decide(router, chat(USER)).level == 0
 
     assert decide(router, chat(USER, ANSWER, USER)).level == 0
@@ -87,8 +87,8 @@ def test_a_first_message_that_is_always_the_same_keeps_no_conversation_down():
 
 
 def test_levels_of_silent_conversations_are_forgotten():
-    router = wheel()
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router = objective_router()
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     decide(router)
     router.forget(START + 3599)
     assert len(router._levels) == 1
@@ -97,24 +97,24 @@ def test_levels_of_silent_conversations_are_forgotten():
 
 
 def test_conversations_on_a_failing_route_are_rerouted_midway_and_stay_there():
-    router = wheel(objective(metric=Metric.ERRORS, under=None))
+    router = objective_router(objective(metric=Metric.ERRORS, under=None))
     follow = chat(USER, ANSWER, USER)
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     assert decide(router, follow).level == 2
-    router.standings = {}
+    router.snapshots = {}
     assert decide(router, chat(USER, ANSWER, USER)).level == 2
 
 
 def test_a_conversation_keeps_to_the_ladder_that_moved_it():
-    router = wheel(objective(name="a", ladder=("elsewhere",)), objective(name="b"))
-    router.standings = {"b": degraded_snapshot(2), "a": degraded_snapshot(1)}
+    router = objective_router(objective(name="a", ladder=("elsewhere",)), objective(name="b"))
+    router.snapshots = {"b": degraded_snapshot(2), "a": degraded_snapshot(1)}
     assert names(decide(router))[0] == "small/m"
     assert names(decide(router, chat(USER, ANSWER, USER)))[0] == "small/m"
 
 
 def test_the_highest_level_counts():
-    router = wheel(objective(name="a"), objective(name="b"))
-    router.standings = {"a": degraded_snapshot(1), "b": degraded_snapshot(2)}
+    router = objective_router(objective(name="a"), objective(name="b"))
+    router.snapshots = {"a": degraded_snapshot(1), "b": degraded_snapshot(2)}
 
     assert decide(router).choices[0].reroute_reason == "b: fallback level 2"
 
@@ -130,8 +130,8 @@ def test_the_highest_level_counts():
     ],
 )
 def test_a_call_that_the_fallback_cannot_answer_keeps_its_model(fields):
-    router = wheel(objective(ladder=("small",)))
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = objective_router(objective(ladder=("small",)))
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
     decision = decide(router, chat(**fields))
 
     assert names(decision) == ["one/m", "two/m"]
@@ -141,8 +141,8 @@ def test_a_call_that_the_fallback_cannot_answer_keeps_its_model(fields):
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_model_that_cannot_take_a_call_is_named_with_the_reason(level):
-    router = wheel(objective(ladder=("small",)))
-    router.standings = {"chat-ttft": degraded_snapshot(level)} if level else {}
+    router = objective_router(objective(ladder=("small",)))
+    router.snapshots = {"chat-ttft": degraded_snapshot(level)} if level else {}
 
     assert decide(router, chat(web_search_options={})).skipped == {
         "small": "It cannot search the web by itself (web_search_options)."
@@ -156,15 +156,15 @@ def test_a_call_bound_to_a_region_stays_in_it():
     eu_catalog = replace(
         CATALOG, models={**CATALOG.models, "m": replace(CATALOG.models["m"], routes=(bound,))}
     )
-    router = wheel(objective(ladder=("small",)), keys=eu_catalog)
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = objective_router(objective(ladder=("small",)), keys=eu_catalog)
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
 
     assert names(decide(router, keys=eu_catalog)) == ["eu/m"]
 
 
 def test_a_call_that_continues_provider_state_is_not_rerouted():
-    router = wheel(objective(metric=Metric.ERRORS, under=None))
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router = objective_router(objective(metric=Metric.ERRORS, under=None))
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     body = b'{"model":"m","input":"x","stream":true,"previous_response_id":"resp_1"}'
     continued = call(body, "responses", id="kept")
 
@@ -176,25 +176,25 @@ def test_a_call_that_continues_provider_state_is_not_rerouted():
 
 
 def test_a_fallback_level_that_the_catalog_does_not_know_is_skipped():
-    router = wheel(objective(ladder=("elsewhere", "gone")))
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router = objective_router(objective(ladder=("elsewhere", "gone")))
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
 
     assert decide(router).level == 1
-    assert names(decide(wheel(objective(ladder=("gone",))))) == ["one/m", "two/m"]
+    assert names(decide(objective_router(objective(ladder=("gone",))))) == ["one/m", "two/m"]
 
 
 def test_level_elsewhere_needs_another_route():
     one = replace(CATALOG.models["m"], routes=CATALOG.models["m"].routes[:1])
     one_route_catalog = replace(CATALOG, models={**CATALOG.models, "m": one})
-    router = wheel(objective(ladder=("elsewhere",)), keys=one_route_catalog)
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = objective_router(objective(ladder=("elsewhere",)), keys=one_route_catalog)
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
 
     assert decide(router, keys=one_route_catalog).level == 0
 
 
 def test_a_call_that_asks_for_the_fallback_model_gets_it():
-    router = wheel(objective(ladder=("small",)))
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = objective_router(objective(ladder=("small",)))
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
 
     decision = decide(router, chat(model="small"))
 
@@ -204,8 +204,8 @@ def test_a_call_that_asks_for_the_fallback_model_gets_it():
 
 @pytest.mark.parametrize("ladder", [("shed",), ("cache-only",)])
 def test_a_shed_call_is_refused_with_a_retry_after(ladder):
-    router = wheel(objective(ladder=ladder, enforce=Enforce.SHED))
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = objective_router(objective(ladder=ladder, enforce=Enforce.SHED))
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
     with refusing(429) as caught:
         decide(router)
 
@@ -216,21 +216,21 @@ def test_a_shed_call_is_refused_with_a_retry_after(ladder):
 
 
 def test_conversations_under_way_are_served_while_new_ones_are_shed():
-    router = wheel(objective(ladder=("shed",), enforce=Enforce.SHED))
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = objective_router(objective(ladder=("shed",), enforce=Enforce.SHED))
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
 
     assert names(decide(router, chat(USER, ANSWER, USER))) == ["one/m", "two/m"]
 
 
 def test_a_conversation_under_way_goes_to_another_model_only_where_its_own_fails():
-    decision = decide(wheel(), chat(USER, ANSWER, USER))
+    decision = decide(objective_router(), chat(USER, ANSWER, USER))
 
     assert [choice.is_last_resort for choice in decision.choices] == [False, False, True]
 
 
 def test_an_unenforced_objective_counts_and_reroutes_no_call():
-    router = wheel(objective(enforce=Enforce.ALERT))
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router = objective_router(objective(enforce=Enforce.ALERT))
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
 
     assert decide(router) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
     assert router.not_enforced == {("chat-ttft", "small"): 1}
@@ -238,14 +238,16 @@ def test_an_unenforced_objective_counts_and_reroutes_no_call():
 
 
 def test_the_strictest_deadline_of_streams_holds():
-    router = wheel(objective(name="a", under=2.0), objective(name="b", under=1.0))
+    router = objective_router(objective(name="a", under=2.0), objective(name="b", under=1.0))
 
     assert decide(router).deadline == 1.0
     assert decide(router, chat(stream=False)).deadline is None
 
 
 def test_a_call_that_no_objective_matches_is_not_rerouted():
-    router = wheel(objective(feature="other"), objective(name="whole", calls=RequestKind.WHOLE))
+    router = objective_router(
+        objective(feature="other"), objective(name="whole", calls=RequestKind.WHOLE)
+    )
 
     assert decide(router) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
     assert router._open == {}
@@ -254,15 +256,15 @@ def test_a_call_that_no_objective_matches_is_not_rerouted():
 
 
 def test_a_call_that_generates_nothing_is_not_rerouted():
-    router, listed = wheel(), call(b"{}", "models", id="listed")
+    router, listed = objective_router(), call(b"{}", "models", id="listed")
 
     assert decide(router, listed) == RoutingDecision(choices=requested_routes(listed, CATALOG))
     assert router._open == {}
 
 
 def test_an_answer_that_is_kept_already_needs_no_other_route():
-    router = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("cache-only",)))
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = objective_router(objective(metric=Metric.ERRORS, under=None, ladder=("cache-only",)))
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
     decision = decide(router, chat(USER, ANSWER, USER))
 
     assert (names(decision), decision.level) == (["one/m", "two/m"], 1)
@@ -282,9 +284,11 @@ def test_an_answer_that_is_kept_already_needs_no_other_route():
     )
 )
 def test_a_rerouted_call_is_on_the_ladder_and_counted_once(steps):
-    router = wheel(objective(name="a"), objective(name="b", metric=Metric.ERRORS, under=None))
+    router = objective_router(
+        objective(name="a"), objective(name="b", metric=Metric.ERRORS, under=None)
+    )
     for first, goes_on, one, two, share, ends in steps:
-        router.standings = {"a": degraded_snapshot(one, share), "b": degraded_snapshot(two, share)}
+        router.snapshots = {"a": degraded_snapshot(one, share), "b": degraded_snapshot(two, share)}
         message = {"role": "user", "content": first}
         asking = chat(message, *((ANSWER, USER) if goes_on else ()))
         decision = decide(router, asking)
@@ -313,10 +317,10 @@ def at_a_part_of_the_price(part: int) -> Any:
 @pytest.mark.parametrize(("part", "level"), [(1, 0), (2, 0), (20, 1)])
 def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_money(part, level):
     priced = at_a_part_of_the_price(part)
-    router = wheel(
+    router = objective_router(
         objective(metric=Metric.COST, under=None, under_nanos=1000, ladder=("small",)), keys=priced
     )
-    router.standings["chat-ttft"] = degraded_snapshot(1)
+    router.snapshots["chat-ttft"] = degraded_snapshot(1)
     long = {"role": "user", "content": "word " * 10_000}
 
     assert decide(router, chat(long, ANSWER, USER), priced).level == level
@@ -325,8 +329,8 @@ def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_m
 
 @pytest.mark.parametrize("ladder", [("small",), ("elsewhere",)])
 def test_a_call_that_fell_back_returns_where_its_level_fails_or_what_it_left_recovered(ladder):
-    router = wheel(objective(ladder=ladder))
-    router.standings["chat-ttft"] = degraded_snapshot(1)
+    router = objective_router(objective(ladder=ladder))
+    router.snapshots["chat-ttft"] = degraded_snapshot(1)
     decision = decide(router)
 
     assert [choice.is_suspect for choice in decision.choices if not choice.reroute_reason]
@@ -335,8 +339,8 @@ def test_a_call_that_fell_back_returns_where_its_level_fails_or_what_it_left_rec
 
 
 def test_a_conversation_on_a_fallback_model_returns_only_where_that_fails():
-    router = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("small",)))
-    router.standings["chat-ttft"] = degraded_snapshot(1)
+    router = objective_router(objective(metric=Metric.ERRORS, under=None, ladder=("small",)))
+    router.snapshots["chat-ttft"] = degraded_snapshot(1)
     decision = decide(router, chat(USER, ANSWER, USER))
 
     assert decision.level == 1
@@ -345,7 +349,7 @@ def test_a_conversation_on_a_fallback_model_returns_only_where_that_fails():
 
 
 def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():
-    router, asking = wheel(objective(), objective(name="gone")), chat()
+    router, asking = objective_router(objective(), objective(name="gone")), chat()
     decide(router, asking)
     router.update(tracks(objective(under=0.001, ladder=())), CATALOG)
     router.record_receipt(receipt(asking))
@@ -354,7 +358,7 @@ def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():
 
 
 def test_the_latency_target_of_a_call_is_that_of_the_objectives_that_it_counts_in() -> None:
-    router = wheel(
+    router = objective_router(
         objective(name="fast", team="acme"),
         objective(name="other", under=0.1, team="someone-else"),
     )
@@ -362,7 +366,7 @@ def test_the_latency_target_of_a_call_is_that_of_the_objectives_that_it_counts_i
 
     assert target is not None
     assert (target.objective, target.ttft) == ("fast", 0.5)
-    elsewhere = wheel(objective(team="someone-else"))
+    elsewhere = objective_router(objective(team="someone-else"))
     assert elsewhere.latency_target(chat()) is None
 
 
@@ -373,13 +377,13 @@ def test_elsewhere_leaves_out_the_replica_whose_calls_were_late_and_not_the_firs
     ]
     model = replace(CATALOG.models["m"], routes=tuple(routes))
     engine_catalog = replace(CATALOG, models={**CATALOG.models, "m": model})
-    router = wheel(objective(ladder=("elsewhere",)), keys=engine_catalog)
+    router = objective_router(objective(ladder=("elsewhere",)), keys=engine_catalog)
     for _ in range(10):
         for name, ttft in (("one/m", 0.1), ("two/m", 5.0)):
             asking = chat()
             decide(router, asking, engine_catalog)
             router.record_receipt(receipt(asking, route=name, ttft=ttft))
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
 
     decision = decide(router, chat(), engine_catalog)
 

@@ -13,14 +13,14 @@ from tests.fakes.objective_calls import (
     counts_by_arm,
     decide,
     degraded_snapshot,
+    objective_router,
     receipt,
-    wheel,
 )
 from tests.fakes.objective_replicas import objective
 
 
 def test_a_call_counts_once_when_its_last_attempt_ended():
-    router, asking = wheel(), chat()
+    router, asking = objective_router(), chat()
     decide(router, asking)
     router.record_receipt(receipt(asking, final=False, outcome=Outcome.FAILED))
     assert counts_by_arm(router) == {}
@@ -42,8 +42,8 @@ def test_a_call_counts_once_when_its_last_attempt_ended():
     ],
 )
 def test_a_moved_call_counts_among_those_of_its_level(fields, counts):
-    router, asking = wheel(), chat()
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router, asking = objective_router(), chat()
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     decision = decide(router, asking)
     first = decision.choices[0]
     router.record_receipt(
@@ -54,8 +54,8 @@ def test_a_moved_call_counts_among_those_of_its_level(fields, counts):
 
 
 def test_a_call_that_its_level_could_not_answer_counts_where_it_was_answered():
-    router, asking = wheel(), chat()
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router, asking = objective_router(), chat()
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     decide(router, asking)
     router.record_receipt(receipt(asking, attempt=1))
 
@@ -64,7 +64,7 @@ def test_a_call_that_its_level_could_not_answer_counts_where_it_was_answered():
 
 
 def test_a_call_that_another_model_answered_in_its_place_counts_there():
-    router, asking = wheel(), chat()
+    router, asking = objective_router(), chat()
     decide(router, asking)
     router.record_receipt(
         receipt(asking, route="small/m", reroute_reason="chat-ttft: in its place", attempt=2)
@@ -75,7 +75,7 @@ def test_a_call_that_another_model_answered_in_its_place_counts_there():
 
 
 def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
-    router, asking = wheel(), chat()
+    router, asking = objective_router(), chat()
     decide(router, asking)
     moved = "chat-ttft: in its place"
     router.record_receipt(
@@ -86,8 +86,8 @@ def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
 
 
 def test_a_late_call_that_left_out_its_silent_level_counts_for_that_level():
-    router, asking = wheel(), chat()
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router, asking = objective_router(), chat()
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     decide(router, asking)
     router.record_receipt(receipt(asking, ttft=0.9))
 
@@ -95,7 +95,7 @@ def test_a_late_call_that_left_out_its_silent_level_counts_for_that_level():
 
 
 def test_all_attempts_of_a_call_cost_it():
-    router, asking = wheel(dear(150)), chat()
+    router, asking = objective_router(dear(150)), chat()
     decide(router, asking)
     router.record_receipt(receipt(asking, final=False))
     router.record_receipt(receipt(asking, attempt=1))
@@ -113,7 +113,7 @@ def dear(max_nanos: int) -> Objective:
 
 @pytest.mark.parametrize("usage", [Usage(input=10, output=2), None])
 def test_a_call_of_unknown_cost_says_nothing_of_costs(usage):
-    router, asking = wheel(dear(1)), chat()
+    router, asking = objective_router(dear(1)), chat()
     decide(router, asking)
     router.record_receipt(receipt(asking, usage=usage, cost_nanos=None))
 
@@ -121,10 +121,10 @@ def test_a_call_of_unknown_cost_says_nothing_of_costs(usage):
 
 
 def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
-    router, asking = wheel(), chat()
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router, asking = objective_router(), chat()
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
     first = decide(router, asking).choices[0]
-    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router.snapshots = {"chat-ttft": degraded_snapshot(2)}
     router.record_receipt(
         receipt(asking, route=first.route.name, reroute_reason=first.reroute_reason)
     )
@@ -133,7 +133,7 @@ def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
 
 
 def test_calls_that_left_no_receipt_are_forgotten_in_the_end():
-    router, asking = wheel(), chat()
+    router, asking = objective_router(), chat()
     routes = requested_routes(asking, CATALOG)
     router.decide(asking, routes)
     (first,) = router._open.values()
@@ -146,9 +146,9 @@ def test_calls_that_left_no_receipt_are_forgotten_in_the_end():
 
 
 def test_no_more_conversations_are_remembered_than_there_may_be():
-    router, asking = wheel(), chat()
+    router, asking = objective_router(), chat()
     routes = requested_routes(asking, CATALOG)
-    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    router.snapshots = {"chat-ttft": degraded_snapshot(1)}
     for n in range(50_010):
         router.decide(msgspec.structs.replace(asking, id="c", conversation=f"c{n}"), routes)
 

@@ -49,8 +49,8 @@ def surroundings(
 
 async def test_without_objectives_nothing_steers():
     around, published = surroundings()
-    async with running_objectives(around) as wheel:
-        assert wheel is None
+    async with running_objectives(around) as router:
+        assert router is None
         assert len(asyncio.all_tasks()) == 1
     assert published == []
 
@@ -58,10 +58,10 @@ async def test_without_objectives_nothing_steers():
 async def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
     around, published = surroundings(objective())
     with caplog.at_level("INFO"):
-        async with running_objectives(around) as wheel:
-            assert isinstance(wheel, ObjectiveRouter)
+        async with running_objectives(around) as router:
+            assert isinstance(router, ObjectiveRouter)
             await asyncio.sleep(2.5)
-            assert set(wheel.standings) == {"chat-ttft"}
+            assert set(router.snapshots) == {"chat-ttft"}
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert [type(collector) for collector in published] == [ObjectiveMetrics]
@@ -80,8 +80,8 @@ async def test_a_fallback_level_that_is_no_model_of_the_catalog_is_logged_as_a_w
 def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, caplog):
     async def play() -> None:
         around, _ = surroundings(objective(), url=url)
-        async with running_objectives(around) as wheel:
-            assert wheel is not None
+        async with running_objectives(around) as router:
+            assert router is not None
 
     with caplog.at_level("INFO"):
         asyncio.run(play())
@@ -95,9 +95,9 @@ def test_a_dated_snapshot_in_a_ladder_is_the_model_that_it_is_of():
     assert resolve_snapshots(named, two_model_catalog()).ladder == ("elsewhere", "small", "nothing")
 
 
-def page(wheel: ObjectiveRouter) -> str:
+def page(router: ObjectiveRouter) -> str:
     registry = CollectorRegistry()
-    registry.register(ObjectiveMetrics(wheel))
+    registry.register(ObjectiveMetrics(router))
     return generate_latest(registry).decode()
 
 
@@ -115,14 +115,14 @@ def test_every_objective_is_there_before_anything_happened():
 
 
 def test_counts_levels_and_states_are_told():
-    wheel = ObjectiveRouter(tracks(), two_model_catalog())
-    wheel.totals["chat-ttft"] = (7, 3)
-    wheel.standings = {
+    router = ObjectiveRouter(tracks(), two_model_catalog())
+    router.totals["chat-ttft"] = (7, 3)
+    router.snapshots = {
         "chat-ttft": ControllerSnapshot(state=ControllerState.DEGRADED, level=2, since=0.0)
     }
-    wheel.rerouted["chat-ttft", "small"] = 4
-    wheel.not_enforced["chat-ttft", "elsewhere"] = 5
-    metrics_text = page(wheel)
+    router.rerouted["chat-ttft", "small"] = 4
+    router.not_enforced["chat-ttft", "elsewhere"] = 5
+    metrics_text = page(router)
 
     for line in (
         'thriftgate_objective_good_total{objective="chat-ttft"} 7.0',
@@ -139,10 +139,10 @@ def test_counts_levels_and_states_are_told():
 @pytest.mark.parametrize(("is_proven", "state"), [(True, "missed"), (False, "too_few_calls")])
 def test_an_objective_that_is_missed_and_has_no_ladder_is_not_healthy_in_metrics(is_proven, state):
     bare = objective(ladder=(), enforce=Enforce.ALERT)
-    wheel = ObjectiveRouter(tracks(bare), two_model_catalog())
-    wheel.standings = {bare.name: ControllerSnapshot(since=0.0)}
-    wheel.missed = {bare.name: Miss(0.0, "92 of 92 calls missed it", is_proven)}
-    metrics_text = page(wheel)
+    router = ObjectiveRouter(tracks(bare), two_model_catalog())
+    router.snapshots = {bare.name: ControllerSnapshot(since=0.0)}
+    router.missed = {bare.name: Miss(0.0, "92 of 92 calls missed it", is_proven)}
+    metrics_text = page(router)
 
     assert (
         f'thriftgate_objective_state{{objective="chat-ttft",state="{state}"}} 1.0' in metrics_text

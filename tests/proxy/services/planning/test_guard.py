@@ -41,8 +41,8 @@ def test_a_place_is_suspended_in_the_database_and_people_are_notified_once(store
     guard = PlanningGuard(store, tasks, now=clock, say=alerts)
     run(stepped_back(guard, tasks))
 
-    assert store.layouts.standings().of(PLACE).suspended == HARM.why
-    assert not store.layouts.standings().of(LayoutScope("team_1", "chat", "claude")).suspended
+    assert store.layouts.states().of(PLACE).suspended == HARM.why
+    assert not store.layouts.states().of(LayoutScope("team_1", "chat", "claude")).suspended
     assert [alert.subject for alert in alerts] == ["feature chat of team team_1 on gpt"]
     assert len(tasks._tasks) == 1
 

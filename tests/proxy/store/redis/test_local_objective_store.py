@@ -206,18 +206,18 @@ async def test_a_lease_from_before_the_clock_was_put_back_binds_nobody(pair):
 async def test_objective_counters_report_nothing_before_the_first_publication(pair):
     await pair.one.lead("a", 5.0)
 
-    assert await pair.one.standings() == (0, {})
+    assert await pair.one.snapshots() == (0, {})
 
 
 async def test_a_leaders_state_replaces_the_earlier_one(pair):
     epoch = await lead(pair.one, "a")
     assert await pair.one.publish(epoch, {"chat": b"\x00\xff", "é|mail": b""})
-    assert await pair.other.standings() == (epoch, {"chat": b"\x00\xff", "é|mail": b""})
+    assert await pair.other.snapshots() == (epoch, {"chat": b"\x00\xff", "é|mail": b""})
 
     assert await pair.one.publish(epoch, {"chat": b"2"})
-    assert await pair.other.standings() == (epoch, {"chat": b"2"})
+    assert await pair.other.snapshots() == (epoch, {"chat": b"2"})
     assert await pair.one.publish(epoch, {})
-    assert await pair.other.standings() == (epoch, {})
+    assert await pair.other.snapshots() == (epoch, {})
 
 
 async def test_a_deposed_leader_is_refused_even_before_the_new_one_has_spoken(pair):
@@ -227,10 +227,10 @@ async def test_a_deposed_leader_is_refused_even_before_the_new_one_has_spoken(pa
     new = await lead(pair.other, "b")
 
     assert not await pair.one.publish(old, {"chat": b"stale"})
-    assert await pair.other.standings() == (old, {"chat": b"old"})
+    assert await pair.other.snapshots() == (old, {"chat": b"old"})
     assert await pair.other.publish(new, {"chat": b"new"})
     assert not await pair.one.publish(old, {})
-    assert await pair.one.standings() == (new, {"chat": b"new"})
+    assert await pair.one.snapshots() == (new, {"chat": b"new"})
 
 
 async def test_a_leader_whose_lease_has_ended_may_speak_until_another_leads(pair):
@@ -255,7 +255,7 @@ async def test_a_published_state_stays(pair):
     await pair.one.publish(epoch, {"chat": b"2"})
     pair.watch.now += WEEK
 
-    assert await pair.other.standings() == (epoch, {"chat": b"2"})
+    assert await pair.other.snapshots() == (epoch, {"chat": b"2"})
 
 
 BAD: dict[str, Callable[[ObjectiveCounters], Awaitable[Any]]] = {
@@ -278,8 +278,8 @@ BAD: dict[str, Callable[[ObjectiveCounters], Awaitable[Any]]] = {
     "no epoch": lambda each: each.publish(0, {}),
     "an epoch out of reach": lambda each: each.publish(MAX_EPOCH + 1, {}),
     "too much said": lambda each: each.publish(1, {"chat": b"x" * (MAX_STATE_BYTES + 1)}),
-    "a standing of nobody": lambda each: each.publish(1, {"": b"x"}),
-    "too many standings": lambda each: each.publish(
+    "a snapshot of nobody": lambda each: each.publish(1, {"": b"x"}),
+    "too many snapshots": lambda each: each.publish(
         1, {f"{at}": b"" for at in range(MAX_KEYS + 1)}
     ),
 }
@@ -289,7 +289,7 @@ BAD: dict[str, Callable[[ObjectiveCounters], Awaitable[Any]]] = {
 async def test_invalid_counts_are_refused_with_a_message(pair, bad):
     with pytest.raises(ValueError, match=r"not|more than"):
         await bad(pair.one)
-    assert await pair.one.standings() == (0, {})
+    assert await pair.one.snapshots() == (0, {})
 
 
 def test_only_one_kind_is_shared() -> None:

@@ -23,7 +23,7 @@ REQUESTS = st.one_of(
     st.tuples(st.just("read"), st.just(["chat", "mail"]), SLOTS, SLOTS),
     st.tuples(st.just("lead"), st.sampled_from("abc"), st.sampled_from([0.0, 5.0, 300.0])),
     st.tuples(st.just("publish"), st.integers(0, 2), st.dictionaries(KEYS, SAID)),
-    st.tuples(st.just("standings")),
+    st.tuples(st.just("snapshots")),
     st.tuples(st.just("wait"), st.sampled_from([1.0, 5.0, 30.0, 3000.0])),
 )
 

@@ -125,7 +125,7 @@ async def test_another_process_finds_what_was_published(store, redis_prefix):
     await store.publish(epoch, {"chat": b"2"})
     other = open_counters(redis_prefix)
 
-    assert await other.standings() == (epoch, {"chat": b"2"})
+    assert await other.snapshots() == (epoch, {"chat": b"2"})
     await other.aclose()
 
 
@@ -145,7 +145,7 @@ EVERY: Final[dict[str, Callable[[RedisCounters], Awaitable[Any]]]] = {
     "read": lambda store: store.read(["chat"], HERE, HERE),
     "lead": lambda store: store.lead("a", 5.0),
     "publish": lambda store: store.publish(1, {}),
-    "standings": lambda store: store.standings(),
+    "snapshots": lambda store: store.snapshots(),
 }
 
 
@@ -182,7 +182,7 @@ def test_every_operation_says_at_its_deadline_that_redis_says_nothing(work):
 def test_waiting_for_a_turn_is_within_the_deadline():
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         port = silent.getsockname()[1]
-        assert lost(port, EVERY["standings"], times=100) == pytest.approx(DEADLINE_S)
+        assert lost(port, EVERY["snapshots"], times=100) == pytest.approx(DEADLINE_S)
 
 
 def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
@@ -198,7 +198,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
             with pytest.raises(StoreError, match="within 60"):
                 await loop.outlast(60.0, hasty.add({("chat", slot): (1, 0)}), wire)
 
-            assert await hasty.standings() == (0, {})
+            assert await hasty.snapshots() == (0, {})
             assert await hasty.read(["chat"], slot, slot) == {("chat", slot): (2, 0)}
             await hasty.aclose()
 
@@ -224,7 +224,7 @@ async def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice
 async def test_an_unreadable_published_state_is_a_lost_store(store, said):
     await store._redis.hset(f"{store._keys}told", mapping={"epoch": 1, "said": said})
     with pytest.raises(StoreError, match="no valid state of objectives"):
-        await store.standings()
+        await store.snapshots()
 
 
 async def test_an_error_from_redis_is_a_lost_objective_store_too(store):

@@ -86,11 +86,11 @@ def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> N
 def test_a_team_admin_approves_a_layout_and_rolls_it_back(desk: FeaturesHarness) -> None:
     place = LayoutScope(desk.acme, "chat", "gpt")
     desk.change(Role.TEAM_ADMIN, "decide", desk.acme, LayoutDecision(version=1, family="gpt"))
-    assert desk.store.layouts.standings().of(place).version == 1
-    assert desk.store.layouts.standings().of(place).changed_by == "ann"
+    assert desk.store.layouts.states().of(place).version == 1
+    assert desk.store.layouts.states().of(place).changed_by == "ann"
 
     desk.change(Role.TEAM_ADMIN, "decide", desk.acme, LayoutDecision(version=None, family="gpt"))
-    assert desk.store.layouts.standings().of(place).version == 0
+    assert desk.store.layouts.states().of(place).version == 0
     actions = [change.action for change in desk.audit_entries()]
     assert actions == ["approve layout", "roll back layout"]
 
@@ -102,7 +102,7 @@ def test_modes_of_planning_and_compaction_are_set(desk: FeaturesHarness) -> None
     )
 
     scope = LayoutScope(desk.other, "chat")
-    assert desk.store.layouts.standings().of(scope).mode is PlanningMode.AUTO
+    assert desk.store.layouts.states().of(scope).mode is PlanningMode.AUTO
     chosen = desk.store.compactions.all_settings().of(desk.other, "chat")
     assert chosen.mode is CompactionMode.FACTS
     modes = [(change.before or {}, change.after or {}) for change in desk.audit_entries()]
@@ -116,7 +116,7 @@ def test_a_suspended_feature_is_resumed_once(desk: FeaturesHarness) -> None:
     desk.store.layouts.suspend(LayoutScope(desk.acme, "chat"), "it cost more", NOW)
     place = LayoutScope(desk.acme, "chat")
     desk.resume(place)
-    assert not desk.store.layouts.standings().of(LayoutScope(desk.acme, "chat")).suspended
+    assert not desk.store.layouts.states().of(LayoutScope(desk.acme, "chat")).suspended
 
     with pytest.raises(CallerError, match="not stopped planning or compaction here"):
         desk.resume(place)
@@ -129,7 +129,7 @@ def test_compaction_is_resumed_while_planning_stays_suspended(desk: FeaturesHarn
     desk.store.compactions.step_back((desk.acme, "chat"), CompactionMode.TRIM, "lost a fact", NOW)
     desk.resume(place, ["compaction"])
 
-    assert desk.store.layouts.standings().of(place).suspended
+    assert desk.store.layouts.states().of(place).suspended
     assert desk.store.compactions.all_settings().of(desk.acme, "chat").stepped is None
     assert [change.action for change in desk.audit_entries()] == ["resume compaction"]
     with pytest.raises(CallerError, match="not stopped compaction here"):

@@ -30,12 +30,12 @@ def propose(layouts: Layouts, digest: str = "d1", now: float = NOW, moves: str =
 
 def version(layouts: Layouts, now: float, place: LayoutScope = PLACE) -> int:
     """Return what a conversation that begins now is given."""
-    return layouts.standings().of(place).layout_version(now)
+    return layouts.states().of(place).layout_version(now)
 
 
 def test_where_nothing_was_decided_features_are_observed(layouts: Layouts) -> None:
-    assert layouts.standings() == FeatureStates(0)
-    assert layouts.standings().of(PLACE).mode is PlanningMode.OBSERVE
+    assert layouts.states() == FeatureStates(0)
+    assert layouts.states().of(PLACE).mode is PlanningMode.OBSERVE
     assert layouts.proposals(PLACE) == []
 
 
@@ -76,13 +76,13 @@ def test_an_approved_layout_takes_effect_some_seconds_later_and_is_in_the_snapsh
 ) -> None:
     layouts.propose(PLACE, "d1", '["a"]', NOW)
     before = layouts.changes()
-    standing = layouts.approve(PLACE, 1, "ann", NOW)
-    snapshot = layouts.standings()
+    state = layouts.approve(PLACE, 1, "ann", NOW)
+    snapshot = layouts.states()
 
-    assert standing.mode is PlanningMode.APPLY
-    assert (standing.changed_by, standing.changed_at) == ("ann", NOW)
-    assert standing.active_from == standing.measured_from == NOW + APPROVAL_DELAY_S
-    assert snapshot.of(PLACE) == standing
+    assert state.mode is PlanningMode.APPLY
+    assert (state.changed_by, state.changed_at) == ("ann", NOW)
+    assert state.active_from == state.measured_from == NOW + APPROVAL_DELAY_S
+    assert snapshot.of(PLACE) == state
     assert snapshot.moves == {(PLACE, 1): '["a"]'}
     assert snapshot.changes == layouts.changes() > before
     assert (
@@ -102,7 +102,7 @@ def test_an_approval_leaves_other_modes_alone(layouts: Layouts) -> None:
 def test_a_version_that_is_not_there_cannot_be_approved(layouts: Layouts) -> None:
     with pytest.raises(ValueError, match="version 7"):
         layouts.approve(PLACE, 7, "ann", NOW)
-    assert layouts.standings().places == {}
+    assert layouts.states().places == {}
 
 
 def test_between_two_layouts_the_former_holds_until_the_moment_of_the_new(
@@ -114,7 +114,7 @@ def test_between_two_layouts_the_former_holds_until_the_moment_of_the_new(
     layouts.approve(PLACE, 2, "ann", NOW + 60)
 
     assert (version(layouts, NOW + 64), version(layouts, NOW + 65)) == (1, 2)
-    assert set(layouts.standings().moves) == {(PLACE, 1), (PLACE, 2)}
+    assert set(layouts.states().moves) == {(PLACE, 1), (PLACE, 2)}
 
 
 def test_a_rollback_brings_back_the_layout_before_and_then_none(layouts: Layouts) -> None:
@@ -139,18 +139,18 @@ def test_rolling_back_undoes_an_approval_with_its_mode(
 ) -> None:
     if own is not None:
         layouts.switch(PLACE, own, "ann", NOW)
-    before = layouts.standings().of(PLACE)
+    before = layouts.states().of(PLACE)
     for n in (1, 2):
         layouts.propose(PLACE, f"d{n}", "[]", NOW - 1)
         layouts.approve(PLACE, n, "ann", NOW + 60 * n)
-    assert layouts.standings().of(PLACE).mode is (own if own is PlanningMode.AUTO else APPLY)
+    assert layouts.states().of(PLACE).mode is (own if own is PlanningMode.AUTO else APPLY)
     layouts.rollback(PLACE, "ann", NOW + 180)
-    after_one = layouts.standings().of(PLACE).mode
+    after_one = layouts.states().of(PLACE).mode
     layouts.rollback(PLACE, "ann", NOW + 240)
-    own_mode = layouts.standings().places[PLACE].mode
+    own_mode = layouts.states().places[PLACE].mode
 
     assert after_one is (own if own is PlanningMode.AUTO else APPLY)
-    assert layouts.standings().of(PLACE).mode is before.mode
+    assert layouts.states().of(PLACE).mode is before.mode
     assert own_mode is own
 
 
@@ -163,7 +163,7 @@ def test_rolling_back_leaves_a_mode_that_a_person_chose_since(
     layouts.switch(PLACE, chosen, "bob", NOW + 120)
     layouts.rollback(PLACE, "ann", NOW + 180)
 
-    assert layouts.standings().of(PLACE).mode is chosen
+    assert layouts.states().of(PLACE).mode is chosen
 
 
 def test_in_auto_mode_a_proposal_approves_itself(layouts: Layouts) -> None:
@@ -195,7 +195,7 @@ def test_features_without_a_mode_have_the_one_that_was_set(engine: Engine) -> No
     proposal = propose(layouts)
 
     assert (proposal.state, proposal.decided_by) == (ProposalState.APPROVED, "auto")
-    assert layouts.standings().of(PLACE).mode is PlanningMode.AUTO
+    assert layouts.states().of(PLACE).mode is PlanningMode.AUTO
     assert version(layouts, NOW + APPROVAL_DELAY_S) == 1
 
 
@@ -205,7 +205,7 @@ def test_a_mode_that_was_chosen_goes_before_the_one_that_was_set(engine: Engine)
     proposal = propose(layouts)
 
     assert proposal.state is ProposalState.PROPOSED
-    assert layouts.standings().of(PLACE).mode is PlanningMode.OBSERVE
+    assert layouts.states().of(PLACE).mode is PlanningMode.OBSERVE
 
 
 def test_an_approval_turns_observing_into_applying_and_leaves_auto(engine: Engine) -> None:
@@ -215,7 +215,7 @@ def test_an_approval_turns_observing_into_applying_and_leaves_auto(engine: Engin
         layouts.propose(place, "d1", "[]", NOW)
         layouts.approve(place, 1, "ann", NOW)
 
-        assert layouts.standings().of(place).mode is after
+        assert layouts.states().of(place).mode is after
 
 
 def test_a_layout_is_measured_for_a_day_before_the_next_approves_itself(layouts: Layouts) -> None:
@@ -244,7 +244,7 @@ def test_a_suspension_holds_at_once_and_until_somebody_resumes(layouts: Layouts)
     layouts.approve(PLACE, 1, "ann", NOW)
     assert layouts.suspend(PLACE, "it cost 12 % more", NOW + 60)
     again = layouts.suspend(PLACE, "it cost 15 % more", NOW + 70)
-    held = layouts.standings().of(PLACE)
+    held = layouts.states().of(PLACE)
 
     assert not again
     assert (held.suspended, held.suspended_at) == ("it cost 12 % more", NOW + 60)
@@ -253,7 +253,7 @@ def test_a_suspension_holds_at_once_and_until_somebody_resumes(layouts: Layouts)
     assert layouts.resume(PLACE, "ann", NOW + 100)
     assert not layouts.resume(PLACE, "ann", NOW + 100)
     assert (version(layouts, NOW + 104), version(layouts, NOW + 105)) == (0, 1)
-    assert layouts.standings().of(PLACE).measured_from == NOW + 105
+    assert layouts.states().of(PLACE).measured_from == NOW + 105
 
 
 def test_a_suspended_feature_approves_nothing_by_itself(layouts: Layouts) -> None:
@@ -305,9 +305,9 @@ def test_a_mode_for_all_families_is_the_mode_of_each(layouts: Layouts) -> None:
     layouts.switch(PLACE.all_families, PlanningMode.OFF, "bob", NOW + DAY)
     off = version(layouts, NOW + 2 * DAY)
     layouts.switch(PLACE.all_families, PlanningMode.APPLY, "bob", NOW + 3 * DAY)
-    standings = layouts.standings()
+    states = layouts.states()
 
     assert off == 0
     assert version(layouts, NOW + 4 * DAY) == 1
-    assert standings.of(LayoutScope(PLACE.team, PLACE.feature, "gpt")).mode is PlanningMode.APPLY
-    assert standings.of(other).mode is PlanningMode.AUTO
+    assert states.of(LayoutScope(PLACE.team, PLACE.feature, "gpt")).mode is PlanningMode.APPLY
+    assert states.of(other).mode is PlanningMode.AUTO

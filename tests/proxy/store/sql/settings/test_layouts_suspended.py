@@ -64,9 +64,9 @@ def test_a_feature_that_planning_harms_is_suspended_once_and_others_are_left(
         HARMED, "a token costs 100.0% more than where nothing is planned"
     )
     assert again == []
-    assert layouts.standings().of(HARMED).suspended == suspension.reason
-    assert layouts.standings().of(FAMILY).is_off
-    assert not layouts.standings().of(WELL).is_off
+    assert layouts.states().of(HARMED).suspended == suspension.reason
+    assert layouts.states().of(FAMILY).is_off
+    assert not layouts.states().of(WELL).is_off
 
 
 def test_a_resumed_feature_is_measured_from_then_on(savings: Savings, layouts: Layouts) -> None:
@@ -75,7 +75,7 @@ def test_a_resumed_feature_is_measured_from_then_on(savings: Savings, layouts: L
 
     assert suspend(savings, layouts, JUDGED_AT + 1) == []
     assert suspend(savings, layouts, JUDGED_AT + 60) == []
-    assert layouts.standings().of(HARMED).measured_from == JUDGED_AT + APPROVAL_DELAY_S
+    assert layouts.states().of(HARMED).measured_from == JUDGED_AT + APPROVAL_DELAY_S
 
 
 def test_a_decision_on_one_family_starts_the_measuring_of_its_feature(

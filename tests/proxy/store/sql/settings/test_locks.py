@@ -48,7 +48,7 @@ def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) 
     hold = locked_settings(connection, mode=PlanningMode.AUTO)
 
     assert hold.own == FeatureState()
-    assert hold.standing == FeatureState(mode=PlanningMode.AUTO)
+    assert hold.state == FeatureState(mode=PlanningMode.AUTO)
     assert hold.is_open(layout(1), NOW)
 
 
@@ -58,7 +58,7 @@ def test_a_scopes_state_is_reported_with_the_whole_features_decision(connection)
     hold = locked_settings(connection)
 
     assert (hold.own.mode, hold.own.suspended) == (None, "")
-    assert (hold.standing.mode, hold.standing.suspended) == (PlanningMode.AUTO, "it cost more")
+    assert (hold.state.mode, hold.state.suspended) == (PlanningMode.AUTO, "it cost more")
     assert not hold.is_open(layout(1), NOW)
 
 
@@ -76,7 +76,7 @@ def test_a_decision_is_known_to_the_next_decider(connection) -> None:
         NOW + 60 + APPROVAL_DELAY_S,
     )
     assert (back.version, back.former, back.changed_by) == (1, 2, "cid")
-    assert hold.standing == back == locked_settings(connection).standing
+    assert hold.state == back == locked_settings(connection).state
 
 
 def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(connection) -> None:
@@ -140,7 +140,7 @@ def test_processes_that_decide_at_once_take_turns(engine: Engine) -> None:
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(decide, range(8)))
 
-    assert Layouts(engine).standings().of(PLACE).version == 8
+    assert Layouts(engine).states().of(PLACE).version == 8
 
 
 def test_the_first_on_a_database_is_alone_until_it_leaves(url):

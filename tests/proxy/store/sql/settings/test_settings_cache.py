@@ -116,7 +116,7 @@ def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
     )
     assert messages[1].endswith("thriftgate layout rollback team_1 support --family gpt")
     layouts.switch(PLACE, PlanningMode.OBSERVE, "ann", NOW)
-    assert not layouts.standings().of(PLACE).is_off
+    assert not layouts.states().of(PLACE).is_off
 
 
 def test_compaction_modes_that_hold_at_the_start_are_known_and_a_change_is_noticed(

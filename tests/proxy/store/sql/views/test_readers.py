@@ -21,7 +21,7 @@ class Counted:
 
 def test_a_question_is_asked_with_its_arguments_of_readers_over_one_engine(engine: Engine) -> None:
     def ask(readers: Readers, team: str, *, most: int) -> tuple[object, ...]:
-        mode = readers.layouts.standings().mode
+        mode = readers.layouts.states().mode
         return readers.reports.features(team)[:most], mode, readers.engine is engine
 
     reads = LocalReads(engine, PlanningMode.AUTO)
