@@ -21,7 +21,7 @@ from compaction.facts.candidates import (
     tool_name,
 )
 from compaction.facts.coding.commands import command_facts
-from compaction.facts.coding.files import file_facts, slice_facts
+from compaction.facts.coding.files import file_facts, mark_changed_files, slice_facts
 from compaction.facts.fact import Fact, FactKind, Region, Segment
 from compaction.facts.fitting import Fitting, message_factors, region_words
 from compaction.facts.region_contents import read_region
@@ -253,7 +253,8 @@ class SegmentFitter:
     ) -> Segment:
         region = self._region
         ordered = in_message_order(self._speech.join_sentences(facts))
-        marked = factor_shared_columns([*self._speech.mark_gaps(ordered)])
+        current = [*mark_changed_files(self._read, ordered)]
+        marked = factor_shared_columns([*self._speech.mark_gaps(current)])
         every = (*marked, *_omission_fact(gone, region))
         text = self._text_of(every, simple_way)
         return Segment(

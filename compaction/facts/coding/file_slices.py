@@ -13,6 +13,7 @@ import msgspec
 
 from compaction.agents.file_operations import (
     ALL_FILES,
+    CHANGES,
     FileEffect,
     FileOperation,
     says_not_edited,
@@ -29,6 +30,8 @@ _LINES_AROUND: Final = 12
 _MIN_NUMBERED_SHARE: Final = 0.8
 #: Minimum share of a slice's lines that stand in no newer one of its file.
 _MIN_NEW_SHARE: Final = 0.1
+#: Minimum characters of a line by which a part of a file is known.
+_MIN_TELLING_LINE_CHARS: Final = 12
 _numbered = re.compile(r"[ \t]{0,12}(\d{1,7})(?:→|\t|[:|][ ]?)(.*)", re.DOTALL).match
 #: Tags that a harness puts around a result.
 _frames = re.compile(r"<returncode>-?\d{1,5}</returncode>|</?output>").sub
@@ -103,6 +106,8 @@ def file_slices(exchanges: Sequence[ToolExchange]) -> list[FileSlice]:
         if exchange.operations and not (is_wrong or _COMPLAINS(exchange.result)):
             for operation in exchange.operations:
                 _apply(slices_by_path, operation, exchange)
+        elif is_wrong:
+            _doubt_slices(slices_by_path, exchange)
     slices = [one for path_slices in slices_by_path.values() for one in path_slices]
     return list(_new_slices(sorted(slices, key=lambda one: one.message, reverse=True)))
 
@@ -116,6 +121,14 @@ def _new_slices(slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
         if len(lines - standing_lines) > _MIN_NEW_SHARE * len(lines):
             standing_lines |= lines
             yield one
+
+
+def _doubt_slices(slices_by_path: dict[str, list[FileSlice]], exchange: ToolExchange) -> None:
+    """Notes the slices that a command may have changed before another of its steps failed."""
+    for operation in exchange.operations:
+        if operation.effect in CHANGES and not operation.is_alone:
+            for one in slices_by_path.get(operation.path, ()):
+                one.is_stale = True
 
 
 def _apply(
@@ -177,10 +190,17 @@ def _edit(slices: list[FileSlice], operation: FileOperation, exchange: ToolExcha
             one.spots.append(new)
             one.message, one.turn = exchange.messages[-1], exchange.turn
             is_made = True
-        elif not old:
+        elif not old or _holds_part(one.text, old, new):
             one.is_stale = True
     if new and not is_made:
         slices.append(_slice(operation, exchange, new))
+
+
+def _holds_part(text: str, old: str, new: str) -> bool:
+    """True if a text holds a telling line that an edit took out."""
+    gone = {line.strip() for line in old.split("\n")} - {line.strip() for line in new.split("\n")}
+    telling = {line for line in gone if len(line) >= _MIN_TELLING_LINE_CHARS}
+    return bool(telling) and not telling.isdisjoint([line.strip() for line in text.split("\n")])
 
 
 def _file_text(result: str) -> tuple[int, str]:

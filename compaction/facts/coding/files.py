@@ -1,6 +1,6 @@
 """Facts about files: what was done to each in order, and the lines of it that are known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from compaction.agents.file_operations import (
     FileOperation,
     says_not_edited,
 )
+from compaction.facts.call_records import ARROW
 from compaction.facts.coding.file_slices import file_slices
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
@@ -23,6 +24,10 @@ from compaction.results.command_outcomes import CallOutcome
 #: Maximum steps of a file's trail: the first, and the latest.
 _MAX_STEPS: Final = 8
 _CUT: Final = "…"
+#: Follows a call that shows a file as it may be no longer.
+_OUTDATED: Final = " (may be outdated)"
+#: Kinds of facts that hold the texts of their calls and results.
+_SHOWING: Final = frozenset({FactKind.ACTION, FactKind.RECORD})
 #: Maximum characters of an argument of an edit that was made.
 _MAX_EDIT_CHARS: Final = 80
 #: Effects that a call may fail to have.
@@ -94,6 +99,41 @@ def slice_facts(part: RegionContents) -> Iterator[tuple[Fact, ...]]:
             )
             short = msgspec.structs.replace(whole, text=f"{one.path}{note}: {forms[1]}")
             yield (whole, short) if 0 < len(forms[1]) < len(forms[0]) else (whole,)
+
+
+def mark_changed_files(part: RegionContents, facts: Sequence[Fact]) -> Iterator[Fact]:
+    """The facts; one that shows lines of a file says so if a change behind it is not shown."""
+    standing = {fact.messages[-1] for fact in facts}
+    exchanges = {exchange.messages[-1]: exchange for exchange in part.exchanges}
+    changes = {
+        operation.path: place
+        for place, exchange in exchanges.items()
+        if place not in standing
+        for operation in exchange.operations
+        if operation.effect in CHANGES and _step(exchange, operation).startswith(operation.effect)
+    }
+    for fact in facts:
+        place = fact.messages[-1]
+        exchange = exchanges.get(place) if changes else None
+        is_changed = exchange is not None and any(
+            max(changes.get(operation.path, -1), changes.get(ALL_FILES, -1)) > place
+            for operation in exchange.operations
+        )
+        is_shown = exchange is not None and is_changed and _shows_file(fact, exchange)
+        yield msgspec.structs.replace(fact, text=_with_note(fact.text)) if is_shown else fact
+
+
+def _shows_file(fact: Fact, exchange: ToolExchange) -> bool:
+    """True if a fact shows what its call viewed or wrote, not only that it did."""
+    if fact.kind is FactKind.COMMAND:
+        return flatten_text(exchange.result) in fact.text
+    return fact.kind in _SHOWING and not fact.text.endswith(f"{ARROW}{_CUT}")
+
+
+def _with_note(text: str) -> str:
+    """A call's line with a note before its result that the file was changed since."""
+    call, arrow, result = text.partition(ARROW)
+    return f"{call}{_OUTDATED}{arrow}{result}"
 
 
 def _step(exchange: ToolExchange, operation: FileOperation) -> str:

@@ -52,6 +52,28 @@ def test_a_programs_complaint_is_no_line_of_a_file():
     assert texts(file_of_heads) == ["head: 1\nx = 2"]
 
 
+def test_a_slice_is_stale_once_a_command_may_have_changed_it_before_it_failed():
+    chain = call_and_result(
+        "bash", "<returncode>1</returncode>1 failed", "b", command="sed -i s/1/2/ a.py && pytest"
+    )
+
+    assert [one.is_stale for one in slices(read("x = 1"), chain)] == [True]
+    assert [one.is_stale for one in slices(chain, read("x = 2"))] == [False]
+
+
+def test_a_slice_with_a_part_of_the_lines_that_an_edit_took_out_is_stale():
+    first = read("def height(self):\n    return self.top", "r1")
+    cut = read("    return self.top\n\ndef width(self):", "r2")
+    made = edit("def height(self):\n    return self.top", "def height(self):\n    return 0")
+
+    stale = {one.text: one.is_stale for one in slices(first, cut, made)}
+
+    assert stale == {
+        "def height(self):\n    return 0": False,
+        "    return self.top\n\ndef width(self):": True,
+    }
+
+
 def test_an_edit_that_failed_changes_nothing():
     failed = edit("x = 9", "x = 7", "String to replace not found in file.")
 

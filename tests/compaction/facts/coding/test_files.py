@@ -1,7 +1,15 @@
 import json
 import time
 
-from compaction.facts.coding.files import call_without_texts, file_facts, slice_facts
+import msgspec
+
+from compaction.facts.coding.files import (
+    call_without_texts,
+    file_facts,
+    mark_changed_files,
+    slice_facts,
+)
+from compaction.facts.fact import Fact, FactKind
 from compaction.reading.message import CalledTool
 from tests.compaction.facts.regions import (
     call_and_result,
@@ -187,3 +195,55 @@ def test_an_argument_of_80_characters_stays_in_a_made_edit_and_a_longer_one_goes
 
     assert json.loads(arguments("x" * 80)) == {"a": "x" * 80}
     assert arguments("x" * 81) == "{}"
+
+
+VIEW = call_and_result("editor", "x = 1\ny = 2", "a", command="view", path="a.py")
+EDIT = call_and_result(
+    "editor", "The file a.py has been edited.", "b", command="str_replace", path="a.py", old_str="x"
+)
+VIEWED = Fact(kind=FactKind.RECORD, text="editor(a.py) → x = 1", turns=(1,), messages=(0, 1))
+MADE = Fact(kind=FactKind.ACTION, text="editor(a.py) → ok", turns=(1,), messages=(2, 3))
+
+
+def marked_texts(*facts, calls=(VIEW, EDIT)):
+    return texts(mark_changed_files(read_contents(*calls), facts))
+
+
+def test_lines_of_a_file_are_marked_where_a_later_edit_of_it_is_not_shown():
+    assert marked_texts(VIEWED) == ["editor(a.py) (may be outdated) → x = 1"]
+    assert marked_texts(VIEWED, MADE) == [VIEWED.text, MADE.text]
+
+
+def test_lines_of_a_file_are_not_marked_for_edits_of_others_or_before_or_that_failed():
+    other = call_and_result(
+        "editor", "The file b.py has been edited.", "b", command="insert", path="b.py"
+    )
+    failed = call_and_result(
+        "editor", "No replacement was made.", "b", command="insert", path="a.py"
+    )
+    later_view = msgspec.structs.replace(VIEWED, messages=(2, 3))
+
+    assert marked_texts(VIEWED, calls=(VIEW, other)) == [VIEWED.text]
+    assert marked_texts(VIEWED, calls=(VIEW, failed)) == [VIEWED.text]
+    assert marked_texts(later_view, calls=(EDIT, VIEW)) == [VIEWED.text]
+
+
+def test_an_edit_that_was_undone_unseen_and_a_view_before_a_checkout_are_marked():
+    undone = call_and_result("editor", "Last edit undone.", "c", command="undo_edit", path="a.py")
+    checkout = call_and_result("bash", "Updated 3 paths", "c", command="git checkout -- .")
+
+    assert marked_texts(MADE, calls=(VIEW, EDIT, undone)) == ["editor(a.py) (may be outdated) → ok"]
+    assert "(may be outdated)" in marked_texts(VIEWED, calls=(VIEW, checkout))[0]
+
+
+def test_a_search_whose_hits_are_not_shown_is_not_marked():
+    search = call_and_result("bash", "a.py:1: x = 1", "a", command="grep -n x a.py")
+    shown = Fact(
+        kind=FactKind.COMMAND, text="bash(grep) → a.py:1: x = 1", turns=(1,), messages=(0, 1)
+    )
+    bare = msgspec.structs.replace(shown, text="bash(grep) → …")
+
+    assert marked_texts(shown, bare, calls=(search, EDIT)) == [
+        "bash(grep) (may be outdated) → a.py:1: x = 1",
+        bare.text,
+    ]
