@@ -37,6 +37,8 @@ MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
 _MAX_TOPICS: Final = 2
 _LONG_TEXT: Final = "Document"
 _NO_TOPIC: Final = "Detail"
+#: Bytes of a gap that is remembered, and of each conversation's values in a column.
+_GAP_BYTES, _VALUE_BYTES = 900, 250
 
 
 class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,11 +67,13 @@ class FeatureLearner:
         self._bytes = self._tokens = self._priced = 0
         self._cost = 0.0
         self.samples = Samples(fingerprint, shows=shows)
+        self._templates: Sequence[_Template] = ()
+        self._templates_version = 0
 
     @property
     def size_bytes(self) -> int:
         """About how many bytes it takes."""
-        return self.samples.size_bytes
+        return self.samples.size_bytes + sum(map(_template_bytes, self._templates))
 
     def record_tokens(self, size: int, tokens: int) -> None:
         """Note the tokens that a call of so many bytes was counted."""
@@ -86,16 +90,16 @@ class FeatureLearner:
 
         Each says what it saves beside the layout in force.
         """
-        every, calls = self.samples.conversations, self.calls
+        calls = self.calls
         counted = self._bytes / self._tokens if self._tokens else BYTES_PER_TOKEN
         per_token = min(max(counted, 1.0), MAX_BYTES_PER_TOKEN)
         moves: list[LayoutMove] = []
         held_cost, is_early = 0, False
-        for group in group_by_template(every):
-            here = sum(sample.calls for sample in group)
+        for template in self._known_templates():
+            here = sum(sample.calls for sample in template.group)
             if here < PLAIN_CALLS:
                 continue
-            group_moves = _group_moves(group, self._tools, target, per_token)
+            group_moves = _group_moves(template, self._tools, target, per_token)
             if group_moves is not None:
                 worth = target.fresh * here / calls
                 more = max(0.0, 1 - group_moves.held_saved / group_moves.saved) * group_moves.sure
@@ -107,6 +111,14 @@ class FeatureLearner:
                 is_early = is_early or group_moves.is_early
         layout = Layout(moves=tuple(moves), held_cost=held_cost, is_early=is_early)
         return self._within_cost(layout, target.fresh) if moves else None
+
+    def _known_templates(self) -> Sequence["_Template"]:
+        """The templates; found anew only where other instructions are sampled by now."""
+        if self._templates_version != self.samples.version:
+            groups = group_by_template(self.samples.conversations)
+            self._templates = [_read_template(group) for group in groups]
+            self._templates_version = self.samples.version
+        return self._templates
 
     def _within_cost(self, layout: Layout, fresh: Fraction) -> Layout:
         """The layout, saving no more than calls cost so far.
@@ -128,6 +140,42 @@ class FeatureLearner:
     def calls(self) -> int:
         """Calls of the conversations that are kept."""
         return sum(sample.calls for sample in self.samples.conversations)
+
+
+class _Template(NamedTuple):
+    """A template, and where its conversations' instructions differ.
+
+    Attributes:
+        group: Its conversations.
+        samples: Those that the values of columns stand for; all where nothing differs.
+        front: Bytes of stable text before the first gap.
+        gaps: Gaps with columns, and the bytes of stable text behind each.
+    """
+
+    group: Sequence[ConversationSample]
+    samples: Sequence[ConversationSample]
+    front: int
+    gaps: Sequence[tuple[Gap, int]]
+
+
+def _read_template(group: Sequence[ConversationSample]) -> _Template:
+    every = find_gaps(group)
+    front = 0
+    gaps: list[tuple[Gap, int]] = []
+    for gap in every:
+        behind = gap.after.unit.weight if gap.after else 0
+        if gap.columns:
+            gaps.append((gap, behind))
+        elif gaps:
+            gaps[-1] = (gaps[-1][0], gaps[-1][1] + gap.weight + behind)
+        else:
+            front += gap.weight + behind
+    return _Template(group, every[0].samples if every else group, front, gaps)
+
+
+def _template_bytes(template: _Template) -> int:
+    values = sum(len(column.values) for gap, _ in template.gaps for column in gap.columns)
+    return _GAP_BYTES * len(template.gaps) + _VALUE_BYTES * values
 
 
 class _Hole(msgspec.Struct, frozen=True):
@@ -183,17 +231,18 @@ class _GroupMoves(NamedTuple):
 
 
 def _group_moves(
-    group: Sequence[ConversationSample], tools: int, target: ProposalTarget, per_token: float
+    template: _Template, tools: int, target: ProposalTarget, per_token: float
 ) -> _GroupMoves | None:
     """The moves of one template; None where none would pay."""
-    gaps = find_gaps(group)
-    front, holes = _find_holes(gaps)
+    front, holes = _find_holes(template)
+    if not holes:
+        return None
     moves = [_layout_move(hole) for hole in holes]
     texts = [hole.varying_text() for hole in holes]
-    calls = template_calls(gaps[0].samples if gaps else group, tools, front, per_token)
+    calls = template_calls(template.samples, tools, front, per_token)
     gains = LayoutGains(calls, texts, target.regime)
     stay = [PromptSlot.STABLE] * len(holes)
-    slots = gains.best_slots(_allowed_slots(group, holes))
+    slots = gains.best_slots(_allowed_slots(template.group, holes))
     as_sent, best = gains.saved_tokens(stay), gains.saved_tokens(slots)
     least = LEAST * float(1 - target.regime.read)
     if best - as_sent < max(least, MIN_SAVED_SHARE * (gains.average_tokens - as_sent)):
@@ -229,14 +278,14 @@ def _allowed_slots(group: Sequence[ConversationSample], holes: Sequence[_Hole]) 
     ]
 
 
-def _find_holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
+def _find_holes(template: _Template) -> tuple[int, list[_Hole]]:
     """Bytes of stable text before the first hole, and the holes in their order."""
-    front = 0
+    front = template.front
     holes: list[_Hole] = []
-    for gap in every:
+    for gap, behind in template.gaps:
         runs = list(_movable_columns(gap))
         leaves = sum(_size(run.columns) for run in runs)
-        rest = gap.weight - leaves + (gap.after.unit.weight if gap.after else 0)
+        rest = gap.weight - leaves + behind
         holes += runs
         if holes:
             holes[-1] = msgspec.structs.replace(holes[-1], behind=holes[-1].behind + rest)

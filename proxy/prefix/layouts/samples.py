@@ -198,11 +198,16 @@ class ConversationSample(msgspec.Struct):
 
 
 class Samples:
-    """The conversations kept of one feature; never more than the bounds above say."""
+    """The conversations kept of one feature; never more than the bounds above say.
+
+    Attributes:
+        version: Number of changes to what conversations and instructions are kept.
+    """
 
     def __init__(self, fingerprint: Fingerprint, *, shows: bool = False) -> None:
         self._fingerprint = fingerprint
         self._shows = shows
+        self.version = 0
         self._kept: dict[bytes, ConversationSample] = {}
         self._seen: dict[tuple[int, bool], SeenUnit] = {}
         self._slots = 0
@@ -250,6 +255,7 @@ class Samples:
         variants = sample.variants
         if key in variants or (len(variants) >= MAX_VARIANTS and key > max(variants)):
             return
+        self.version += 1
         variants[key] = self._make_variant(texts)
         self._slots += len(variants[key])
         if len(variants) > MAX_VARIANTS:
@@ -298,6 +304,7 @@ class Samples:
             self._drop_sample(worst)
             self._room = room
         self._kept[conversation] = sample
+        self.version += 1
         return sample
 
     def _make_variant(self, texts: Sequence[str]) -> Variant:
@@ -344,6 +351,7 @@ class Samples:
     def _drop_sample(self, sample: ConversationSample) -> None:
         """Let a conversation go, and take no other in its place for this hour."""
         del self._kept[sample.identity]
+        self.version += 1
         self._slots -= sum(map(len, sample.variants.values()))
         self._room = max(MIN_CONVERSATIONS, len(self._kept))
 

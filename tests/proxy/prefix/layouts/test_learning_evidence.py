@@ -1,10 +1,13 @@
 """Evidence that learning asks for, on both sides of each bound."""
 
+from time import thread_time
+
 import pytest
 
 from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.prompts.prompt import PromptSlot
 from tests.proxy.prefix.layouts.test_learning import RULES, TARGET, found, learner, template
+from tests.proxy.prefix.sent_calls import fingerprint
 
 
 @pytest.mark.parametrize(
@@ -61,3 +64,31 @@ def test_label_names_two_topics_of_a_text():
 
     assert layout is not None
     assert [move.label for move in layout.moves] == ["Customer and session"]
+
+
+def test_a_later_proposal_sees_the_instructions_sampled_since_and_the_conversations_dropped():
+    grown = learner(lambda number, call: template(), conversations=4)
+    assert grown.proposal(TARGET) is None
+    for number in range(4, 40):
+        identity = fingerprint(str(number).encode())
+        grown.samples.add_call(template(f"User: {number}"), identity, 0.0, first=True)
+    layout = grown.proposal(TARGET)
+    for number in range(40):
+        identity = fingerprint(f"next hour {number}".encode())
+        grown.samples.add_call(template(), identity, 7_200.0, first=True)
+
+    assert layout is not None
+    assert [move.slot for move in layout.moves] == [PromptSlot.SEMI_STABLE]
+    assert grown.proposal(TARGET) is None
+
+
+def test_a_proposal_by_instructions_known_already_takes_a_fraction_of_the_first_ones_time():
+    one = learner(lambda number, call: template(f"Time: {number} {call}"), conversations=30)
+    times = []
+    for _ in range(9):
+        start = thread_time()
+        layout = one.proposal(TARGET)
+        times.append(thread_time() - start)
+
+    assert layout is not None
+    assert sorted(times[1:])[4] < times[0] / 2
