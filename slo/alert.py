@@ -24,6 +24,16 @@ _MAX_FACTS: Final = 16
 _MARK_HEX_DIGITS: Final = 8
 
 
+#: Names in Alertmanager, by kind of alert: those of the rules for Prometheus, so that one route or
+#: silence matches both. Other kinds are called after themselves.
+RULE_NAMES: Final = {
+    "budget": "ThriftgateBudgetSpent",
+    "burn": "ThriftgateBudgetBurns",
+    "drift": "ThriftgateBudgetDrifts",
+    "floor": "ThriftgateFloorMissed",
+}
+
+
 class Severity(StrEnum):
     """The urgency of an alert, the most urgent first."""
 
@@ -44,7 +54,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         kind: ``budget`` (nearly spent), ``burn`` (of an objective's error budget), ``floor``
             (missed), ``move`` (calls fall back), ``route`` (it fails), ``store`` (counters do not
             answer, or files of the journal are removed), ``drift`` (counters and ledger differ),
-            or ``test``.
+            ``planning`` (of a feature suspended), ``compaction`` (of a feature reduced) or
+            ``test``.
         subject: The budget, objective or route, and whose.
         title: All of it in one sentence.
         facts: Names and values: limit, spent, burn, budget left, top contributors.

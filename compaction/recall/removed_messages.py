@@ -20,6 +20,8 @@ from compaction.recall.tool_index import MAX_RECALL_TOKENS
 from compaction.value_tokens import SPACELESS_SCRIPTS
 
 #: Tokens of one answer: by a turn, and by words.
+#: Ranges of turns that an answer names.
+_MAX_TURN_RANGES: Final = 20
 _MAX_TURN_TOKENS: Final = 4_000
 _MAX_QUERY_TOKENS: Final = 2_000
 #: Passages of one answer by words; the best of them come before those around any.
@@ -44,10 +46,10 @@ _number: Final = re.compile(r"\d{1,9}").search
 
 
 class RemovedMessage(msgspec.Struct, frozen=True):
-    """A message that facts stand for.
+    """A message that was shortened or replaced by facts.
 
     Attributes:
-        turn: Its turn, as the record numbers them.
+        turn: Its turn, as the compacted text numbers them.
         speaker: Its speaker; of a result the call that it answers.
     """
 
@@ -73,10 +75,10 @@ class Recall(msgspec.Struct, frozen=True):
 
 
 class RemovedMessages(msgspec.Struct, frozen=True, dict=True):
-    """All that was taken out of a conversation; it is read when it is asked for.
+    """The messages that were shortened or replaced by facts; read when they are asked for.
 
     Attributes:
-        places: Places of the messages that facts stand for.
+        places: Indexes of these messages.
         count: Returns the number of tokens in a text.
     """
 
@@ -106,9 +108,9 @@ class RemovedMessages(msgspec.Struct, frozen=True, dict=True):
         messages = [message for message in self.messages if message.turn == turn]
         if messages:
             return self._recall(messages, max_tokens)
-        turns = [message.turn for message in self.messages]
+        turns = _turns_text(message.turn for message in self.messages)
         return Recall(
-            f"No turn {turn_id[:40]} is shortened: turns {min(turns)} to {max(turns)} are."
+            f"Turn {turn_id[:40]} is not shortened. Shortened: {turns}."
             if turns
             else "No turn is shortened: all of the conversation is above."
         )
@@ -200,6 +202,19 @@ def _read_arguments(arguments: str) -> tuple[str, str]:
         return "", ""
     turn_id, query = (str(fields.get(name) or "").strip() for name in ("id", "query"))
     return turn_id, query
+
+
+def _turns_text(turns: Iterable[int]) -> str:
+    """The turns in order, those in a row as one range: "turns 1-2, 9"; empty for none."""
+    ranges: list[list[int]] = []
+    for turn in sorted(set(turns)):
+        if ranges and turn == ranges[-1][-1] + 1:
+            ranges[-1][1:] = [turn]
+        else:
+            ranges.append([turn])
+    spans = ["-".join(map(str, span)) for span in ranges]
+    more = ", …" if len(spans) > _MAX_TURN_RANGES else ""
+    return f"turns {', '.join(spans[:_MAX_TURN_RANGES])}{more}" if spans else ""
 
 
 def _terms(text: str) -> list[str]:

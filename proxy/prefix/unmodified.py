@@ -340,7 +340,10 @@ class UnmodifiedBaseline:
         return account is None or account.has_credit
 
     def may_move(self, team: str, feature: str, now: float) -> bool:
-        """True if a layout may lose a cent: of what the feature earned, or of the team's dollar."""
+        """True if a cent is left, of what the feature earned or of the team's dollar, for a layout.
+
+        The feature's own stake, which may be more, bounds the harm of its layout.
+        """
         account = self._controls.peek(LayoutScope(team, feature))
         balance = account.balance if account is not None else 0.0
         return self._team.allows(DEFAULT_STAKE - max(0.0, balance), now)

@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _check_open(self) -> None:
-        """Nothing, unless the connection has broken.
+        """Check that the connection has not broken.
 
         Raises:
             UpstreamError: It has; ``detail`` says why.

@@ -15,7 +15,7 @@ import msgspec
 from slo.alert import Severity
 from slo.budgets.stages import Stage, StageBudget
 
-#: Of every team or feature; of these, calls that name none are some too.
+#: Matches every team or feature, calls that name none included.
 EVERY = "*"
 #: Combinations of team, feature and kind of call whose objectives are remembered.
 _MAX_REMEMBERED = 4096

@@ -8,6 +8,7 @@ a share of what is absent is absent.
 from collections.abc import Iterable
 from typing import Any, Final
 
+from slo.alert import RULE_NAMES
 from slo.duration import format_duration
 from slo.objectives.burn import (
     FLOOR_CLEARED_WINDOW_S,
@@ -26,8 +27,8 @@ from slo.wilson import Z
 GOOD_METRIC: Final = "thriftgate_objective_good_total"
 BAD_METRIC: Final = "thriftgate_objective_bad_total"
 TARGET_METRIC: Final = "thriftgate:objective_target:ratio"
-BURN_ALERT_NAME: Final = "ThriftgateBudgetBurns"
-FLOOR_ALERT_NAME: Final = "ThriftgateFloorMissed"
+BURN_ALERT_NAME: Final = RULE_NAMES["burn"]
+FLOOR_ALERT_NAME: Final = RULE_NAMES["floor"]
 #: No window is shorter: Prometheus evaluates every minute by default.
 _SHORTEST: Final = 120.0
 

@@ -1,4 +1,4 @@
-"""Rules for Prometheus on budgets and prefix caches, beside those of objectives; pure.
+"""Rules for Prometheus on budgets and prefix caches, beside those of objectives.
 
 Budgets alert at the percents that they name, as the gateway does itself. Caches alert where a
 feature's hit rate falls to half of the day before, and where what is written is hardly read.
@@ -7,11 +7,11 @@ feature's hit rate falls to half of the day before, and where what is written is
 from collections.abc import Iterable
 from typing import Any, Final
 
-from slo.alert import budget_severity
+from slo.alert import RULE_NAMES, budget_severity
 from slo.budgets.budget import LABEL_PREFIX, Budget
 
-BUDGET_ALERT_NAME: Final = "ThriftgateBudgetSpent"
-DRIFT_ALERT_NAME: Final = "ThriftgateBudgetDrifts"
+BUDGET_ALERT_NAME: Final = RULE_NAMES["budget"]
+DRIFT_ALERT_NAME: Final = RULE_NAMES["drift"]
 FORGOTTEN_ALERT_NAME: Final = "ThriftgateBudgetCountersForgotten"
 HIT_RATE_ALERT_NAME: Final = "ThriftgateHitRateFell"
 WRITES_ALERT_NAME: Final = "ThriftgateCacheWritesUnread"

@@ -150,7 +150,7 @@ class LatencyMeasurement:
 
 
 def _check_size(plan: LatencyPlan) -> None:
-    """Nothing, if the run is within its bounds."""
+    """Check that the run is within its bounds."""
     from proxy.errors import OperatorError
 
     if plan.memory_bytes > _MAX_PROMPT_BYTES:

@@ -209,7 +209,7 @@ class _Conversation:
         yield message | thoughts.fields(order) | ({"tool_calls": calls} if calls else {})
 
     def _check_answered(self, results: list[str]) -> None:
-        """Nothing happens if these are the results of all open calls, each once."""
+        """Check that these are the results of all open calls, each once."""
         calls, self._calls = self._calls, []
         for name in calls:
             if name not in results:

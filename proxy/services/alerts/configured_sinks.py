@@ -82,7 +82,7 @@ def configured_sinks(
             continue
         is_manager = sink.kind is SinkKind.ALERTMANAGER
         configured.append(
-            ConfiguredSink(sink, webhook.alertmanager_address(url) if is_manager else url, secret)
+            ConfiguredSink(sink, webhook.alertmanager_url(url) if is_manager else url, secret)
         )
     return configured, lacking
 

@@ -1,6 +1,6 @@
-"""Alerts for programs: as a signed CloudEvent for any endpoint, and in Alertmanager's form.
+"""Payloads for programs: signed CloudEvents (alerts and reports), and Alertmanager's alerts.
 
-Alertmanager's is for operators without Prometheus; with it, its rules are the better way.
+Where Prometheus runs, use the generated alerting rules instead of the Alertmanager sink.
 Alertmanager closes an alert that it does not get for a while, so open ones are sent every minute.
 
 Sources: CloudEvents 1.0.2, JSON event format, and HTTP binding, structured mode (2022-02);
@@ -13,30 +13,30 @@ from typing import Any, Final
 import msgspec
 
 from proxy.services.alerts.http_sender import HttpMessage, Notification, rfc3339
-from slo.alert import NANOS, Alert, alert_lines
+from slo.alert import NANOS, RULE_NAMES, Alert, alert_lines
 
 SIGNATURE: Final = "x-thriftgate-signature"
 TIMESTAMP: Final = "x-thriftgate-timestamp"
-_KIND: Final = "application/cloudevents+json"
+_CONTENT_TYPE: Final = "application/cloudevents+json"
 _encode: Final = msgspec.json.Encoder().encode
-#: Seconds between two tellings of an open alert.
+#: Seconds after which an open alert is sent again.
 ALERTMANAGER_REPEAT_S: Final = 60.0
 #: Seconds after which an alert without news is over.
 _ALERTMANAGER_EXPIRY_S: Final = 4 * ALERTMANAGER_REPEAT_S
 _ALERTMANAGER_PATH: Final = "/api/v2/alerts"
 
 
-def cloud_event(telling: Notification) -> HttpMessage:
+def cloud_event(notification: Notification) -> HttpMessage:
     """One event of all the alerts, signed with the sink's secret."""
-    group = telling.group
+    group = notification.group
     phase = "open" if group.is_open else "resolved"
     body = _encode(
         {
             "specversion": "1.0",
-            "id": telling.id,
+            "id": notification.id,
             "source": "urn:thriftgate",
             "type": f"thriftgate.alerts.{phase}",
-            "time": rfc3339(telling.at),
+            "time": rfc3339(notification.at),
             "datacontenttype": "application/json",
             "data": {
                 "phase": phase,
@@ -45,7 +45,7 @@ def cloud_event(telling: Notification) -> HttpMessage:
             },
         }
     )
-    return signed_event(body, telling.secret, telling.at)
+    return signed_event(body, notification.secret, notification.at)
 
 
 def signed_event(body: bytes, secret: str, time: float) -> HttpMessage:
@@ -57,7 +57,11 @@ def signed_event(body: bytes, secret: str, time: float) -> HttpMessage:
     whole = str(int(time))
     return HttpMessage(
         body,
-        {"content-type": _KIND, TIMESTAMP: whole, SIGNATURE: signature(secret, whole, body)},
+        {
+            "content-type": _CONTENT_TYPE,
+            TIMESTAMP: whole,
+            SIGNATURE: signature(secret, whole, body),
+        },
     )
 
 
@@ -96,26 +100,28 @@ def _alert_fields(alert: Alert) -> dict[str, Any]:
     return fields
 
 
-def alertmanager_message(telling: Notification) -> HttpMessage:
+def alertmanager_message(notification: Notification) -> HttpMessage:
     """All the alerts for Alertmanager; the secret, where there is one, is a bearer token."""
-    body = _encode([_posted_alert(alert, telling.at) for alert in telling.group.alerts])
+    body = _encode(
+        [_alertmanager_alert(alert, notification.at) for alert in notification.group.alerts]
+    )
     headers = {"content-type": "application/json"}
-    if telling.secret:
-        headers["authorization"] = f"Bearer {telling.secret}"
+    if notification.secret:
+        headers["authorization"] = f"Bearer {notification.secret}"
     return HttpMessage(body, headers)
 
 
-def alertmanager_address(url: str) -> str:
-    """Address for posting alerts to the Alertmanager with this URL."""
+def alertmanager_url(url: str) -> str:
+    """URL for posting alerts to the Alertmanager with this URL."""
     plain = url.rstrip("/")
     return plain if plain.endswith(_ALERTMANAGER_PATH) else plain + _ALERTMANAGER_PATH
 
 
-def _posted_alert(alert: Alert, time: float) -> dict[str, Any]:
+def _alertmanager_alert(alert: Alert, time: float) -> dict[str, Any]:
     """An alert whose labels say which it is and nothing that changes: they are its identity."""
     return {
         "labels": {
-            "alertname": f"Thriftgate{alert.kind.capitalize()}",
+            "alertname": RULE_NAMES.get(alert.kind, f"Thriftgate{alert.kind.capitalize()}"),
             "severity": alert.severity.value,
             "subject": alert.subject,
             "alert": alert.id,

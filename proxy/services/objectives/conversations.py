@@ -1,4 +1,4 @@
-"""The fallback levels of conversations, their keys, and if a switch pays for one; pure."""
+"""The fallback levels of conversations, their keys, and if a switch pays for one."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,8 +15,7 @@ from proxy.records.call import Call
 from slo.price import STANDARD_TERMS, Tariff, call_cost
 from slo.usage import Usage
 
-#: Bytes of a prompt that are about a token.
-#: Tokens of an answer of unknown length: the median of what was measured.
+#: Tokens of an answer of unknown length: the median of recorded agents and chats.
 _TYPICAL_OUTPUT_TOKENS: Final = 250
 
 
@@ -24,7 +23,7 @@ class ConversationLevel(msgspec.Struct, frozen=True):
     """The fallback level of a conversation.
 
     Attributes:
-        name: The objective whose ladder it is of.
+        name: The objective that set the level.
         level: From 1.
         at: The time of the conversation's last call.
     """

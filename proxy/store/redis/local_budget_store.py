@@ -101,4 +101,4 @@ class LocalBudgetStore:
         return
 
     async def aclose(self) -> None:
-        """Nothing; there is nothing to let go of."""
+        """Do nothing: there is no connection."""

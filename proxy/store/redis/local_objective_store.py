@@ -99,4 +99,4 @@ class LocalCounters:
         return self._told
 
     async def aclose(self) -> None:
-        """Nothing; there is nothing to let go of."""
+        """Do nothing: there is no connection."""

@@ -9,36 +9,34 @@ from math import floor
 from typing import Final
 
 from proxy.store.ports import Cell, Count
-
-SLOT_S: Final = 10.0
-"""Seconds of a slot; slot 0 begins in 1970."""
+from slo.budgets.tally import SLOT_S
 
 RETENTION_S: Final = 7200.0
 """Seconds for which a slot is kept after its end."""
 
-MAX_CLOCK_DRIFT_S: Final = 3600.0
+MAX_CLOCK_SKEW_S: Final = 3600.0
 """Seconds from the store's own time within which a slot must begin to be counted at all."""
 
 MAX_INCREMENT: Final = 2**24
-"""Number of of a kind one increment adds at most."""
+"""Largest good or bad count of one increment."""
 
 MAX_KEYS: Final = 1000
 """Number of keys a slot counts, a read asks for, and a publication speaks of."""
 
 MAX_CELLS: Final = 20_000
-"""Number of increments one addition has at most, and for how many counts one read asks."""
+"""Largest number of counts, each of a key and slot, in one write or read."""
 
 MAX_NAME_BYTES: Final = 256
-"""Bytes of the longest key, and of who leads."""
+"""Largest size of a key and of the leader's id."""
 
 MAX_STATE_BYTES: Final = 1024
-"""Bytes of the longest snapshot."""
+"""Largest size of a snapshot."""
 
 MAX_LEASE_S: Final = 300.0
-"""Seconds for which one may lead without saying so again."""
+"""Longest time to live of the leader's lease."""
 
 MAX_EPOCH: Final = 2**52
-"""The largest epoch. Epochs follow the time in milliseconds, so they end after 140,000 years."""
+"""The largest epoch, the fencing token of a lease. Epochs follow the time in milliseconds."""
 
 
 def slot(now: float) -> int:
@@ -48,12 +46,12 @@ def slot(now: float) -> int:
 
 def accepts_slot(number: int, now: float) -> bool:
     """True if the slot is counted in at this time."""
-    return abs(number * SLOT_S - now) <= MAX_CLOCK_DRIFT_S
+    return abs(number * SLOT_S - now) <= MAX_CLOCK_SKEW_S
 
 
 def retains_slot(number: int, now: float) -> bool:
-    """True if the slot is told of at this time."""
-    return (number + 1) * SLOT_S + RETENTION_S > now and number * SLOT_S <= now + MAX_CLOCK_DRIFT_S
+    """True if the slot can still be read at this time."""
+    return (number + 1) * SLOT_S + RETENTION_S > now and number * SLOT_S <= now + MAX_CLOCK_SKEW_S
 
 
 def nonzero_increments(increments: Mapping[Cell, Count]) -> Mapping[Cell, Count]:
@@ -62,12 +60,12 @@ def nonzero_increments(increments: Mapping[Cell, Count]) -> Mapping[Cell, Count]
     Raises:
         ValueError: If one is out of bounds, or they are too many.
     """
-    _few("increments", len(increments), MAX_CELLS)
+    _check_at_most("increments", len(increments), MAX_CELLS)
     for (key, number), count in increments.items():
         check_name(key)
         if number < 0 or not all(0 <= increment <= MAX_INCREMENT for increment in count):
             raise ValueError(
-                f"slot {number} and counts {count} are not between 0 and {MAX_INCREMENT}"
+                f"slot {number} is below 0, or counts {count} are not 0 to {MAX_INCREMENT}"
             )
     return {cell: count for cell, count in increments.items() if any(count)}
 
@@ -79,27 +77,27 @@ def slots_to_read(keys: Collection[str], first: int, last: int) -> range:
         ValueError: If a key is out of bounds, or too much is asked for.
     """
     slots = range(max(first, 0), last + 1)
-    _few("keys", len(keys), MAX_KEYS)
-    _few("counts", len(keys) * len(slots), MAX_CELLS)
+    _check_at_most("keys", len(keys), MAX_KEYS)
+    _check_at_most("counts", len(keys) * len(slots), MAX_CELLS)
     for key in keys:
         check_name(key)
     return slots
 
 
 def check_states(snapshots: Mapping[str, bytes]) -> None:
-    """Nothing, where these may be published.
+    """Check that these may be published.
 
     Raises:
         ValueError: If one is out of bounds, or they are too many.
     """
-    _few("snapshots", len(snapshots), MAX_KEYS)
+    _check_at_most("snapshots", len(snapshots), MAX_KEYS)
     for key, state in snapshots.items():
         check_name(key)
-        _few("bytes", len(state), MAX_STATE_BYTES)
+        _check_at_most("bytes", len(state), MAX_STATE_BYTES)
 
 
 def check_lease(who: str, seconds: float) -> None:
-    """Nothing, where one of this name may lead for so long.
+    """Check that one of this name may lead for so long.
 
     Raises:
         ValueError: If the name or the seconds are out of bounds.
@@ -110,17 +108,17 @@ def check_lease(who: str, seconds: float) -> None:
 
 
 def check_epoch(epoch: int) -> None:
-    """Nothing, where an epoch may have this number.
+    """Check that an epoch may have this number.
 
     Raises:
-        ValueError: If none has.
+        ValueError: If it may not.
     """
     if not 1 <= epoch <= MAX_EPOCH:
         raise ValueError(f"epoch {epoch} is not between 1 and {MAX_EPOCH}")
 
 
 def check_name(name: str) -> None:
-    """Nothing, where this is a name.
+    """Check that this is a name.
 
     Raises:
         ValueError: If it is empty, too long or no Unicode.
@@ -129,6 +127,6 @@ def check_name(name: str) -> None:
         raise ValueError(f"a name has 1 to {MAX_NAME_BYTES} bytes, not {len(name.encode())}")
 
 
-def _few(what: str, count: int, most: int) -> None:
+def _check_at_most(what: str, count: int, most: int) -> None:
     if count > most:
         raise ValueError(f"{count} {what} are more than {most}")

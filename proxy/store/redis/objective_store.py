@@ -33,11 +33,10 @@ from redis.exceptions import RedisError
 from proxy.store.errors import StoreError
 from proxy.store.ports import Cell, Count
 from proxy.store.redis.objective_state import (
-    MAX_CLOCK_DRIFT_S,
+    MAX_CLOCK_SKEW_S,
     MAX_KEYS,
     MAX_LEASE_S,
     RETENTION_S,
-    SLOT_S,
     check_epoch,
     check_lease,
     check_states,
@@ -46,6 +45,7 @@ from proxy.store.redis.objective_state import (
     slots_to_read,
 )
 from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
+from slo.budgets.tally import SLOT_S
 
 DEADLINE_S: Final = 0.5
 """Seconds after which a Redis that has not answered is lost; nobody's call waits for it."""
@@ -57,7 +57,7 @@ _BAD_UNIT: Final = 2**32
 # ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever Lua counts.
 _HEAD: Final = f"""
 local SLOT, KEPT = {SLOT_S * 1000:.0f}, {RETENTION_S * 1000:.0f}
-local DRIFT = {MAX_CLOCK_DRIFT_S * 1000:.0f}
+local DRIFT = {MAX_CLOCK_SKEW_S * 1000:.0f}
 local LEASE, MOST = {MAX_LEASE_S * 1000:.0f}, {MAX_KEYS}
 local call = redis.call
 

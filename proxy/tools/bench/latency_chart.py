@@ -66,7 +66,7 @@ def latency_png(cells: Sequence[CellFigures], title: str, subtitle: str) -> byte
 
 
 def check_extra() -> None:
-    """Nothing, if a PNG can be drawn.
+    """Check that a PNG can be drawn.
 
     Raises:
         OperatorError: If the extra is not installed.

@@ -2,6 +2,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from compaction.compact import CompactedChat, compact
 from compaction.conversation_view import view_conversation
@@ -96,9 +97,9 @@ def test_a_question_that_is_found_brings_its_answer():
         ({}, "Give `id`"),
         ({"query": " "}, "Give `id`"),
         ([], "Give `id`"),
-        ({"id": "999"}, "No turn 999 is shortened: turns 1 to "),
-        ({"id": "abc"}, "No turn abc is shortened"),
-        ({"id": "1" * 5_000}, "No turn 1111"),
+        ({"id": "999"}, "Turn 999 is not shortened. Shortened: turns 1-"),
+        ({"id": "abc"}, "Turn abc is not shortened"),
+        ({"id": "1" * 5_000}, "Turn 1111"),
         ({"query": "zeppelin"}, "No shortened message holds these words"),
     ],
 )
@@ -175,6 +176,20 @@ def removed_talk(*said: str, count: Count = len) -> RemovedMessages:
 
 def recall(messages: RemovedMessages, **arguments: str) -> Recall:
     return messages.answer(orjson.dumps(arguments).decode())
+
+
+@pytest.mark.parametrize(
+    ("places", "turns"),
+    [
+        (range(4), "1-4."),
+        ([0, 1, 60], "1-2, 61."),
+        (range(0, 120, 4), ", ".join(str(turn) for turn in range(1, 81, 4)) + ", …."),
+    ],
+)
+def test_a_turn_that_is_not_shortened_is_answered_with_those_that_are(places, turns):
+    removed = structs.replace(removed_talk(*("A sentence." for _ in range(120))), places=places)
+
+    assert recall(removed, id="999").text == f"Turn 999 is not shortened. Shortened: turns {turns}"
 
 
 def test_a_turn_of_4000_tokens_is_recalled_whole_and_a_longer_one_is_cut():

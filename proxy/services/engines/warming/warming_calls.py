@@ -48,13 +48,13 @@ class _Listener:
         self.receipt: Receipt | None = None
 
     async def begin(self, head: Head) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     async def send(self, piece: bytes) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     async def end(self, piece: bytes) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     async def send_whole(self, _head: Head, _body: bytes, receipt: Receipt) -> None:
         """Keep the receipt."""
@@ -81,16 +81,16 @@ class _Unplanned:
         return Passthrough()
 
     def note_answer_started(self, planned: Planned | Passthrough) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def note_refusal(self, planned: Planned) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     async def wait_until_stored(self, planned: Planned | Passthrough) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def settle(
         self, _planned: Planned | Passthrough, _usage: Usage | None, _reason: ProviderReason | None

@@ -1,4 +1,4 @@
-"""Moves sums of new calls from the pending tables into those of days and hours, and histograms.
+"""Moves sums of new calls from the pending tables into hours, days, weeks and histograms.
 
 New batches are appended to the pending tables without a lookup. Every few seconds all of them are
 added up and moved at once, so a day's row is written once for many batches. Readers sum both in one
@@ -72,14 +72,14 @@ class PendingSums:
                 total += moved
         return total
 
-    def delete_histograms(self, since: float, budget: float) -> int:
-        """Delete histograms of days and hours before a moment, which sums do without.
+    def delete_histograms(self, before: float, budget: float) -> int:
+        """Delete histograms of days and hours before a moment; sums of that time stay.
 
         Args:
-            since: Seconds since the epoch; the day that it lies in stays.
+            before: Seconds since the epoch; the day that it lies in stays.
             budget: Seconds after which no further step begins.
         """
-        until, first, deleted = time.monotonic() + budget, int(since) // _DAY_S, 0
+        until, first, deleted = time.monotonic() + budget, int(before) // _DAY_S, 0
         for table, moment, end in (
             (latency_day_histograms, latency_day_histograms.c.day, first),
             (latency_hour_histograms, latency_hour_histograms.c.hour, first * _DAY_S),

@@ -5,8 +5,8 @@ import pytest
 
 from proxy.services.alerts.http_sender import Notification
 from proxy.services.alerts.webhook import (
-    alertmanager_address,
     alertmanager_message,
+    alertmanager_url,
     cloud_event,
     signature,
 )
@@ -81,7 +81,7 @@ def test_labels_for_alertmanager_say_which_alert_it_is_and_no_values():
     (alert,), _ = alertmanager_told(an_alert(cost_nanos=5))
 
     assert alert["labels"] == {
-        "alertname": "ThriftgateBurn",
+        "alertname": "ThriftgateBudgetBurns",
         "severity": "page",
         "subject": "chat-ttft",
         "alert": an_alert().id,
@@ -118,4 +118,4 @@ def test_alertmanagers_secret_is_a_bearer_token():
     "url", ["http://am:9093", "http://am:9093/", "http://am:9093/api/v2/alerts"]
 )
 def test_alerts_are_posted_to_alertmanagers_api(url):
-    assert alertmanager_address(url) == "http://am:9093/api/v2/alerts"
+    assert alertmanager_url(url) == "http://am:9093/api/v2/alerts"

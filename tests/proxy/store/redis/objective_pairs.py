@@ -4,9 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from proxy.store.ports import ObjectiveCounters
-from proxy.store.redis.objective_state import (
-    SLOT_S,
-)
+from slo.budgets.tally import SLOT_S
 from tests.fakes.clock import ManualClock
 
 NOW = 1_790_000_000.0

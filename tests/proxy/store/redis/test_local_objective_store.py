@@ -10,16 +10,16 @@ from proxy.store.ports import ObjectiveCounters
 from proxy.store.redis.local_objective_store import LocalCounters
 from proxy.store.redis.objective_state import (
     MAX_CELLS,
-    MAX_CLOCK_DRIFT_S,
+    MAX_CLOCK_SKEW_S,
     MAX_EPOCH,
     MAX_INCREMENT,
     MAX_KEYS,
     MAX_LEASE_S,
     MAX_STATE_BYTES,
     RETENTION_S,
-    SLOT_S,
 )
 from proxy.store.redis.objective_store import RedisCounters
+from slo.budgets.tally import SLOT_S
 from tests.fakes.clock import ManualClock
 from tests.fakes.redis_keys import SERVER
 from tests.proxy.store.redis.objective_pairs import HERE, NOW, Pair
@@ -118,7 +118,7 @@ async def test_a_slot_is_reported_for_two_hours_after_its_end(pair):
 
 
 async def test_slots_an_hour_from_the_stores_own_time_are_not_counted(pair):
-    hour = int(MAX_CLOCK_DRIFT_S / SLOT_S)
+    hour = int(MAX_CLOCK_SKEW_S / SLOT_S)
     near, far = (HERE - hour, HERE + hour), (HERE - hour - 1, HERE + hour + 1, 0, 10**15)
     for slot in near + far:
         await pair.one.add({("chat", slot): (1, 0)})
@@ -131,7 +131,7 @@ async def test_slots_an_hour_from_the_stores_own_time_are_not_counted(pair):
 
 async def test_counts_from_before_a_clock_step_back_are_not_reported(pair):
     await pair.one.add({("chat", HERE): (1, 0)})
-    pair.watch.now = NOW - MAX_CLOCK_DRIFT_S - SLOT_S
+    pair.watch.now = NOW - MAX_CLOCK_SKEW_S - SLOT_S
     before = HERE - 361
     await pair.one.add({("chat", before): (2, 0)})
 

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from proxy.store.redis.objective_state import (
     MAX_CELLS,
-    MAX_CLOCK_DRIFT_S,
+    MAX_CLOCK_SKEW_S,
     MAX_KEYS,
     RETENTION_S,
-    SLOT_S,
     accepts_slot,
     check_name,
     nonzero_increments,
@@ -17,6 +16,7 @@ from proxy.store.redis.objective_state import (
     slot,
     slots_to_read,
 )
+from slo.budgets.tally import SLOT_S
 
 TIMES = st.floats(0, 1e10)
 
@@ -42,10 +42,10 @@ def test_counts_are_read_back_by_objective(now, number):
 @pytest.mark.parametrize(
     ("ago", "taken", "kept"),
     [
-        (-MAX_CLOCK_DRIFT_S - SLOT_S, False, False),
-        (-MAX_CLOCK_DRIFT_S, True, True),
-        (MAX_CLOCK_DRIFT_S, True, True),
-        (MAX_CLOCK_DRIFT_S + SLOT_S, False, True),
+        (-MAX_CLOCK_SKEW_S - SLOT_S, False, False),
+        (-MAX_CLOCK_SKEW_S, True, True),
+        (MAX_CLOCK_SKEW_S, True, True),
+        (MAX_CLOCK_SKEW_S + SLOT_S, False, True),
         (RETENTION_S, False, True),
         (RETENTION_S + SLOT_S, False, False),
     ],
@@ -64,7 +64,7 @@ def test_at_most_so_many_slots_are_ever_kept():
         number for number in range(slot(now) - 2000, slot(now) + 2000) if retains_slot(number, now)
     ]
 
-    assert len(retained) == (RETENTION_S + MAX_CLOCK_DRIFT_S) / SLOT_S + 1
+    assert len(retained) == (RETENTION_S + MAX_CLOCK_SKEW_S) / SLOT_S + 1
 
 
 def test_increments_of_nothing_are_left_out():

@@ -13,8 +13,9 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 
 from proxy.store.errors import StoreError
-from proxy.store.redis.objective_state import MAX_CLOCK_DRIFT_S, MAX_KEYS, RETENTION_S, SLOT_S
+from proxy.store.redis.objective_state import MAX_CLOCK_SKEW_S, MAX_KEYS, RETENTION_S
 from proxy.store.redis.objective_store import DEADLINE_S, RedisCounters
+from slo.budgets.tally import SLOT_S
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_process import objective_process, open_counters
 from tests.fakes.redis_keys import SERVER
@@ -96,7 +97,7 @@ async def test_a_lease_is_as_long_as_redis_says(store):
 
 async def test_redis_tells_which_slots_are_near(store):
     here = await slot_of(store)
-    hour = int(MAX_CLOCK_DRIFT_S / SLOT_S)
+    hour = int(MAX_CLOCK_SKEW_S / SLOT_S)
     await store.add(
         {("chat", here + offset): (1, 0) for offset in (-hour - 2, 0, hour - 2, hour + 2)}
     )
