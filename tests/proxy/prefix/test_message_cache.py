@@ -4,6 +4,7 @@ import pytest
 from proxy.prefix.message_cache import MessageCache, SharedPrefixIndex
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import MessageReading, Prompt, parse_prompt
+from proxy.records.body_reader import SplitBody
 from tests.proxy.prefix.sent_calls import body, fingerprint
 
 MARK = {"cache_control": {"type": "ephemeral"}}
@@ -29,6 +30,7 @@ def test_a_shared_prefix_is_the_tools_and_leading_texts():
     prefix_read = SharedPrefixIndex().read_prefix(prompt, fingerprint, 1)
 
     assert prefix_read.blocks == prefix_read.bare == blocks[:2]
+    assert prefix_read.size == 2 * 250 + 300 + 2 * 16
     assert [list(lines.sizes) for lines in prefix_read.lines.values()] == [[4, 3]]
     assert list(prefix_read.lines) == [1]
 
@@ -122,6 +124,7 @@ def test_a_message_that_comes_again_is_not_read_again():
     first = readings.readings_of(recorded_fingerprint, [message])
 
     assert readings.readings_of(recorded_fingerprint, [bytes(bytearray(message))]) == first
+    assert [index.size_bytes for index in readings.indexes] == [290, 0, 0, 0]
     assert seen == [message]
 
 
@@ -177,3 +180,11 @@ def test_a_message_digest_does_not_depend_on_spelling():
     forms = [said("user", "hi"), said("user", parts), b'{"content" : "hi", "role":"user"}']
 
     assert len({one.says for one in MessageCache().readings_of(fingerprint, forms)}) == 1
+
+
+def test_a_bodys_beginning_counts_the_bytes_of_its_messages():
+    readings, messages = MessageCache(), tuple(said("user", str(number)) for number in range(4))
+    split = SplitBody(b"", messages, b"")
+    readings.readings_of_body(fingerprint, messages, split)
+
+    assert readings.indexes[1].size_bytes == 3 * 440

@@ -4,6 +4,7 @@ import pytest
 from proxy.prefix.planned import Passthrough, layout_place
 from proxy.records.feature_mode import LayoutScope
 from slo.price import TokenRates
+from tests.cache_bounds import remembers_latest
 from tests.proxy.prefix.planning_requests import (
     TARGETS,
     PlanningProcess,
@@ -63,3 +64,19 @@ def test_a_model_without_a_price_counts_as_thirty_dollars_a_million_tokens(
     priced = msgspec.structs.replace(unpriced, rates=TokenRates(input=dollars * 10**9))
 
     assert (unpriced.token_price > priced.token_price) is is_dearer
+
+
+def test_the_first_sixteen_marks_of_a_prompt_are_shown():
+    planned = PlanningProcess(TARGETS["implicit"]).plan(
+        planning_request(body(*conversation_messages(10)))
+    )
+    sent = msgspec.structs.replace(planned.evidence.sent, marks=dict.fromkeys(range(20), "5m"))
+    evidence = msgspec.structs.replace(planned.evidence, sent=sent)
+
+    assert len(msgspec.structs.replace(planned, evidence=evidence).segments().marks) == 16
+
+
+def test_the_latest_4096_scopes_are_remembered():
+    request = planning_request(b"")
+
+    assert remembers_latest(lambda number: layout_place(request, f"a{chr(0x4E00 + number)}"), 4_096)

@@ -10,8 +10,11 @@ import pytest
 
 from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.plan import Plan
+from proxy.prefix.layouts.tool_order import Toolsets
 from proxy.prefix.planner import Planner
 from proxy.prefix.team_indexes import TeamIndexes, TeamMemory
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.mark_account import StoredMarkAccount
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     NOW,
@@ -187,3 +190,49 @@ def test_team_that_calls_keeps_its_stake_however_many_other_teams_are_heard_of()
     memory.of("team", NOW)
 
     assert memory.team_stakes.peek("team") is stake
+    assert 9_900 < len(memory.team_stakes) <= 10_000
+
+
+def test_all_teams_take_96_mebibytes_by_default():
+    assert Planner(SECRET).memory.max_bytes == 100_663_296
+
+
+def test_an_empty_team_its_scopes_and_its_lists_of_tools_count_their_bytes():
+    indexes = TeamIndexes(DEFAULT_STAKE, b"")
+    assert indexes.size_bytes == 12_000
+    scope = LayoutScope("team", "desk", "gpt")
+    indexes.left_out.put(scope, 1)
+    indexes.toolsets.put(scope, Toolsets())
+
+    assert indexes.size_bytes == 12_000 + 200 + 16_000
+
+
+def test_the_latest_16_entries_of_each_index_are_not_dropped_in_part():
+    indexes = TeamIndexes(DEFAULT_STAKE, b"")
+    for number in range(20):
+        indexes.left_out.put(LayoutScope("team", str(number), "gpt"), 1)
+    for _ in range(20):
+        indexes.drop_oldest()
+
+    assert len(indexes.left_out) == 16
+
+
+@pytest.mark.parametrize(("silent_s", "left"), [(3_600.0, ["idle", "busy"]), (3_601.0, ["busy"])])
+def test_a_team_gives_way_to_a_larger_one_after_an_hour_without_a_call(
+    silent_s: float, left: list[str]
+):
+    memory = TeamMemory(lambda *_: TeamIndexes(DEFAULT_STAKE, b""), 20_000)
+    memory.of("idle", NOW)
+    memory.of("busy", NOW + silent_s).left_out.put(LayoutScope("busy", "desk", "gpt"), 1)
+    memory.trim("idle")
+    memory.trim("busy")
+
+    assert [*memory._teams] == left
+
+
+def test_accounts_of_10000_features_are_at_hand():
+    memory = Planner(SECRET).memory
+    for number in range(10_100):
+        memory.adopt_account(StoredMarkAccount(scope=LayoutScope("team", str(number), "gpt")))
+
+    assert 9_900 < len(memory._accounts) <= 10_000

@@ -9,7 +9,12 @@ from proxy.prefix.guard import CostComparison, Harm
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
-from proxy.prefix.unmodified import ControlAccount, UsageComparison, compare_bill
+from proxy.prefix.unmodified import (
+    ControlAccount,
+    UnmodifiedBaseline,
+    UsageComparison,
+    compare_bill,
+)
 from proxy.records.mark_account import MAX_TEAM_LOSS, STAKE_UNITS_PER_DOLLAR
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
@@ -352,3 +357,11 @@ def test_read_before_the_end_of_the_call_before_would_not_come_directly():
 
     assert usage.cache_read > 0
     assert compare_bill(planned, more).unmodified == Usage(write_30m=usage.prompt_tokens)
+
+
+def test_watched_modified_and_controlled_features_count_their_bytes():
+    baseline = UnmodifiedBaseline(0.0)
+    for index in baseline.indexes[-3:]:
+        index.put("scope", object())
+
+    assert [index.size_bytes for index in baseline.indexes[-3:]] == [5_500, 200, 200]

@@ -15,6 +15,7 @@ from proxy.prefix.breakpoints.plan import (
     merge_plans,
     shared_policy,
 )
+from tests.cache_bounds import remembers_latest
 
 NAMES = st.sampled_from("abcdef")
 PLANS = st.builds(
@@ -160,10 +161,5 @@ def test_an_arm_is_the_same_in_every_version():
     assert drawn == [67, 84, 96]
 
 
-@pytest.mark.parametrize(("others", "is_shared"), [(1_023, True), (1_024, False)])
-def test_the_latest_1024_policies_are_one_object_for_equal_ones(others: int, *, is_shared: bool):
-    first = shared_policy(BreakpointPolicy(back=-1))
-    for number in range(others):
-        shared_policy(BreakpointPolicy(back=number))
-
-    assert (shared_policy(BreakpointPolicy(back=-1)) is first) == is_shared
+def test_the_latest_1024_policies_are_one_object_for_equal_ones():
+    assert remembers_latest(lambda number: shared_policy(BreakpointPolicy(back=number)), 1_024)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.prefix.layouts.samples import split_units
+from proxy.prefix.layouts.samples import _split_long_line, split_units
 from tests.proxy.prefix.layouts.test_samples import identity, samples, words
 
 
@@ -84,3 +84,18 @@ def test_five_conversations_have_room_whatever_was_dropped_in_their_hour():
         learned.add_call(["a"], identity(number), 0.0, first=True)
 
     assert len(learned.conversations) == 5
+
+
+@pytest.mark.parametrize(("chars", "is_cached"), [(1_000, True), (1_001, False)])
+def test_sentences_of_a_line_of_1000_characters_are_remembered(chars: int, *, is_cached: bool):
+    line = "Yes. " + "x" * (chars - 5)
+
+    assert (_split_long_line(line) is _split_long_line(line)) == is_cached
+
+
+def test_samples_count_the_bytes_of_conversations_units_and_their_places():
+    learned = samples()
+    assert learned.size_bytes == 1_000
+    learned.add_call(["a\na\nb"], identity(1), 0.0, first=True)
+
+    assert learned.size_bytes == 1_000 + 900 + 2 * 350 + 3 * 8

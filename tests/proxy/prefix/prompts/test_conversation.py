@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from proxy.prefix.message_cache import read_message
 from proxy.prefix.prompts.conversation import ConversationChain, LatestChains, conversation_chain
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
+from tests.cache_bounds import remembers_latest
 from tests.proxy.prefix.sent_calls import fingerprint
 
 WHO = ("team", "feature", "key")
@@ -248,7 +249,7 @@ def test_candidate_values_are_bounded_and_hold_the_first_and_latest_places():
     talk = numbered_chain(*["user", "assistant"] * 500, "user")
     candidates = [*talk.candidates()]
 
-    assert len(candidates) <= 40
+    assert len(candidates) == 1 + 24 + 8
     assert {talk.whole, talk.values[1], talk.values[15], talk.values[999]} <= {*candidates}
     assert len({*candidates}) == len(candidates)
 
@@ -257,3 +258,22 @@ def test_the_latest_four_answers_of_a_call_have_keys():
     talk = numbered_chain(*["user", "assistant"] * 5, "user")
 
     assert len([*talk.latest_answers()]) == 4
+
+
+def test_latest_chains_count_the_bytes_of_messages_before_the_last_three():
+    latest = LatestChains()
+    chain_of_said(latest, [b"said"] * 5)
+
+    assert latest.indexes[0].size_bytes == 1_000 + 3 * 100
+
+
+def test_values_and_keys_of_answers_have_sixteen_bytes():
+    chain = chain_of(prompt(ASKED, ANSWER, ASKED))
+
+    assert {len(value) for value in (*chain.values[1:], *chain.latest_answers())} == {16}
+
+
+def test_the_latest_1024_callers_are_remembered():
+    assert remembers_latest(
+        lambda number: chain_of(prompt(ASKED), ("team", str(number))).values[0], 1_024
+    )

@@ -9,10 +9,12 @@ from proxy.prefix.prompts.fingerprints import (
     digest_without_marks,
     keyed_hash,
     name_digest,
+    team_fingerprint,
     without_marks,
 )
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import BlockJson, Prompt, parse_prompt
+from tests.cache_bounds import remembers_latest
 from tests.proxy.prefix.sent_calls import blocks, body, fingerprint
 
 SECRET = b"s" * 32
@@ -53,6 +55,14 @@ def test_a_keyed_hash_is_the_same_in_every_process():
 
     assert digest(b"Hello").hex() == "4fd4f2dad2d328a4a821cd22a02de540"
     assert digest(b"Hello" * 1000).hex() == "b1a963553e542715d39eaac60aa90dc9"
+    assert digest(b"a" * 4_095).hex() == "39ef72ba24d22812ebb409997e2384c9"
+    assert digest(b"a" * 4_096).hex() == "a3875cf9e4ac8a9c591d986e8fefaa96"
+
+
+def test_hashes_of_4096_teams_and_of_16384_names_are_remembered():
+    assert remembers_latest(lambda number: team_fingerprint(SECRET, str(number)), 4_096)
+    digest = keyed_hash(SECRET, "team")
+    assert remembers_latest(lambda number: name_digest(digest, str(number)), 16_384)
 
 
 def chat(system: object, user: object, tool: dict[str, object]) -> Prompt:

@@ -12,6 +12,7 @@ from proxy.prefix.prompts.objects import (
     elements,
     is_exact,
     is_plain_text,
+    known_elements,
     may_hold_tags,
     members,
     replace_parts,
@@ -21,6 +22,7 @@ from proxy.prefix.prompts.objects import (
     write_list,
     write_object,
 )
+from tests.cache_bounds import remembers_latest
 
 VALUES = st.none() | st.integers() | st.text() | st.lists(st.integers(), max_size=3)
 OBJECTS = st.dictionaries(st.text(max_size=5), VALUES, max_size=4)
@@ -139,3 +141,9 @@ def test_json_without_tags_cannot_hold_tags(raw: bytes):
 )
 def test_tags_are_seen_however_json_writes_them(raw: bytes):
     assert may_hold_tags(raw)
+
+
+def test_the_latest_256_lists_of_up_to_64_kibibytes_are_remembered():
+    assert remembers_latest(lambda number: known_elements(b"[%d]" % number), 256)
+    lists = [b'["%b"]' % (b"a" * (size - 4)) for size in (65_536, 65_537)]
+    assert [known_elements(raw) is known_elements(raw) for raw in lists] == [True, False]

@@ -13,13 +13,15 @@ from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import (
     Prompt,
     PromptSlot,
+    _members_around,
     content_parts,
     count_leading,
     parse_message,
     parse_prompt,
     part_text,
 )
-from proxy.records.body_reader import BodyReader
+from proxy.records.body_reader import READ_ALREADY, BodyReader
+from tests.cache_bounds import remembers_latest
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.prefix.sent_calls import blocks, fingerprint
 
@@ -255,3 +257,10 @@ def test_tools_that_are_null_are_none_and_stay_null():
 
     assert prompt.tools == ()
     assert prompt.render() == body
+
+
+def test_the_latest_256_surroundings_of_up_to_64_kibibytes_are_remembered():
+    around = b'{"messages":0,"user":"%b"}'.replace(b"0", READ_ALREADY)
+    assert remembers_latest(lambda number: _members_around(around % str(number).encode()), 256)
+    raws = [around % (b"a" * (size - len(around % b""))) for size in (65_536, 65_537)]
+    assert [_members_around(raw) is _members_around(raw) for raw in raws] == [True, False]
