@@ -11,6 +11,7 @@ from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.prefix.lessons import layout_digest
 from proxy.records.feature_mode import LayoutScope
+from proxy.records.lru_cache import LruCache
 from proxy.store.errors import StoreError
 from proxy.store.sql.settings.layout_rows import Proposal
 from proxy.store.store import Store
@@ -24,8 +25,10 @@ STORE_DEADLINE_S: Final = 0.25
 
 #: Seconds between two log lines about a store that does not answer.
 _LOG_INTERVAL_S: Final = 10.0
-#: Layouts remembered.
+#: Layouts remembered, and features whose latest proposal is.
 _MAX_LAYOUTS: Final = 1_024
+#: Seconds for which an unchanged proposal is not brought to the store again.
+_RENEWAL_INTERVAL_S: Final = 10.0
 
 
 class StoreReads:
@@ -77,6 +80,7 @@ class KnownLayouts:
         self._store = store
         self._reads = reads
         self._moves: dict[tuple[LayoutScope, int], str] = {}
+        self._renewed: LruCache[LayoutScope, tuple[str, float]] = LruCache(_MAX_LAYOUTS)
 
     def __len__(self) -> int:
         return len(self._moves)
@@ -111,15 +115,21 @@ class KnownLayouts:
     ) -> None:
         """Propose what pays by now, and withdraw what does not any more; blocks.
 
+        What was proposed a few seconds ago is left as it is.
+
         Args:
             layout: The layout that pays beside the one in force; None for none.
             calls: Calls of it that this process saw.
         """
         digest = layout_digest(layout) if layout is not None else ""
+        latest, renewed_at = self._renewed.get(where) or (None, now)
+        if digest == latest and now - renewed_at < _RENEWAL_INTERVAL_S:
+            return
         if layout is not None:
             moves = msgspec.json.encode(layout).decode()
             self._store.layouts.propose(where, digest, moves, now)
         self._store.layouts.withdraw(where, calls, now, keep=digest)
+        self._renewed.put(where, (digest, now))
 
     def _remember(self, key: tuple[LayoutScope, int], moves: str) -> None:
         if len(self._moves) > _MAX_LAYOUTS:

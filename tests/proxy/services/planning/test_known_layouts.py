@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.services.planning.known_layouts import KnownLayouts, StoreReads
 from tests.fakes.clock import run_in_instant_time
 from tests.proxy.prefix.planning_requests import NOW
@@ -86,3 +88,23 @@ def test_failed_reads_are_logged_every_ten_seconds_with_their_number(tmp_path, c
     assert len(lines) == 3
     assert "more since" not in lines[0]
     assert lines[1].endswith("; 9 more since the line before")
+
+
+def test_a_proposal_that_stays_the_same_is_renewed_every_ten_seconds_and_another_at_once(store):
+    layouts = KnownLayouts(store, StoreReads(store, lambda: NOW))
+    layout, other = (Layout(moves=(move(label),)) for label in ("Current time", "User"))
+
+    def renew_at(second: float, proposed: Layout | None) -> list[tuple[str, float]]:
+        layouts.renew_proposal(PLACE, proposed, 25, NOW + second)
+        return [(one.state.value, one.made - NOW) for one in store.layouts.proposals(PLACE)]
+
+    assert renew_at(0.0, layout) == [("proposed", 0.0)]
+    assert renew_at(9.0, layout) == [("proposed", 0.0)]
+    assert renew_at(10.0, layout) == [("proposed", 10.0)]
+    assert renew_at(11.0, other) == [("withdrawn", 10.0), ("proposed", 11.0)]
+    assert renew_at(12.0, None) == [("withdrawn", 10.0), ("withdrawn", 11.0)]
+
+
+def move(label: str) -> LayoutMove:
+    here = Anchor("00" * 16, 20)
+    return LayoutMove(before=None, after=here, slot=PromptSlot.VARIABLE, label=label)
