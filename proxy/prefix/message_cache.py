@@ -160,6 +160,12 @@ class MessageCache:
     def __len__(self) -> int:
         return len(self._known)
 
+    def unread_bytes(self, fingerprint: Fingerprint, split: SplitBody) -> int:
+        """Bytes of a body's messages that the team with this fingerprint did not send before."""
+        begins = (fingerprint, hash(split.messages[: split.known])) in self._beginnings
+        messages = split.messages[split.known :] if begins else split.messages
+        return sum([len(one) for one in messages if (fingerprint, hash(one)) not in self._known])
+
     def readings_of_body(
         self, fingerprint: Fingerprint, messages: Sequence[bytes], split: SplitBody | None
     ) -> tuple[tuple[MessageReading, ...], Beginning]:

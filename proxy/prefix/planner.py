@@ -58,6 +58,7 @@ from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
 from proxy.prefix.team_indexes import DEFAULT_BYTES, TeamIndexes, TeamMemory
 from proxy.prefix.unmodified import compare_usage
+from proxy.records.body_reader import SplitBody
 from slo.usage import Usage
 
 _MAX_NOTES: Final = 16  # reasons told of one call
@@ -85,6 +86,15 @@ class Planner:
         self._secret = secret
         self._share = share
         self.memory = TeamMemory(partial(TeamIndexes, stake, process), max_bytes)
+
+    def unread_bytes(self, request: PlanningRequest, split: SplitBody) -> int:
+        """Bytes of a call's body that have to be read, for they were not met before."""
+        if request.origin is not None:
+            return len(request.body)
+        around = 0 if split.known else len(split.around)
+        team = team_fingerprint(self._secret, request.team)
+        readings = self.memory.of(request.team).readings
+        return around + readings.unread_bytes(team, split)
 
     def read_call(self, request: PlanningRequest) -> Draft:
         """The call, read.

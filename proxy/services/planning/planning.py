@@ -54,8 +54,10 @@ _log = logging.getLogger("thriftgate.planning")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Bytes from which on planning may take more than a millisecond, and so goes to a thread.
+#: New bytes of a body from which on planning may take more than a millisecond, and so goes to a
+#: thread; and blocks above which planning and learning do.
 _MIN_THREAD_BYTES: Final = 48 * 1024
+_MAX_INLINE_BLOCKS: Final = 512
 #: Seconds after which a call goes unmodified.
 _PLANNING_DEADLINE_S: Final = 2.0
 #: Plans on their way to the store, and features whose calls are counted.
@@ -63,8 +65,6 @@ _MAX_WAITING_PLANS: Final = 1_024
 _MAX_REASON_CHARS: Final = 200
 #: Seconds a feature is left alone once an upstream refused what was planned.
 _REFUSAL_PAUSE_S: Final = 600.0
-#: Blocks above which learning from a call takes milliseconds, and is left to a thread.
-_MAX_INLINE_BLOCKS: Final = 512
 
 
 class PromptPlanning:
@@ -208,22 +208,24 @@ class PromptPlanning:
         state: FeatureState,
     ) -> Planned:
         """The call as it is sent; each step of the planner runs in one piece."""
-        decide, size, now = self._decisions, len(request.body), self._now()
+        decide, now = self._decisions, self._now()
         end = asyncio.get_running_loop().time() + _PLANNING_DEADLINE_S
         rules = PlanningRules(
             route_target(route, call.model, now, call.endpoint),
             where,
             self._guard.layout_in_force(where, state.layout_version(now)),
         )
-        step = await self._run(end, size, decide.read_and_decide, request, rules)
+        step = await self._run(end, request, decide.read_and_decide, request, rules)
         draft, names = step.draft, step.missing_plans
         if names:
             stored_plans = await _within(end, self._reads.plans(names))
-            step = await self._run(end, size, decide.recall_and_decide, draft, rules, stored_plans)
+            step = await self._run(
+                end, request, decide.recall_and_decide, draft, rules, stored_plans
+            )
             draft = step.draft
         if step.missing_layout:
             await _within(end, self._layouts.fetch(where, step.missing_layout))
-            step = await self._run(end, size, decide.decide_next, draft, rules, is_fetched=True)
+            step = await self._run(end, request, decide.decide_next, draft, rules, is_fetched=True)
         known_plan, planned = step.known_plan, step.planned
         assert planned is not None  # noqa: S101 - nothing is missing any more
         if known_plan is not None and planned.plan != known_plan and not names:
@@ -232,23 +234,40 @@ class PromptPlanning:
             stored_plans = await _within(end, self._reads.plans((name,)))
             agreed = merge_plans(stored_plans.get(name, known_plan), known_plan)
             if agreed != known_plan:
-                planned = await self._run(end, size, decide.adopt_and_decide, draft, rules, agreed)
+                planned = await self._run(
+                    end, request, decide.adopt_and_decide, draft, rules, agreed
+                )
         if planned.plan != known_plan:
             self._store_plan_soon(draft, planned.plan)
         return planned
 
     async def _run(
-        self, end: float | None, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+        self,
+        end: float | None,
+        request: PlanningRequest | None,
+        work: Callable[P, T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
-        """The planner's work on so many bytes: here where it is short, else in a thread."""
-        if size < _MIN_THREAD_BYTES and self._lock.acquire(blocking=False):
+        """The planner's work on a call: here where little of it is new, else in a thread."""
+        if self._lock.acquire(blocking=False):
             try:
-                return work(*args, **kwargs)
+                if request is None or self._is_short(request):
+                    return work(*args, **kwargs)
             finally:
                 self._lock.release()
         loop = asyncio.get_running_loop()
         locked = partial(self._run_locked, work, *args, **kwargs)
         return await _within(end, loop.run_in_executor(self._thread, locked))
+
+    def _is_short(self, request: PlanningRequest) -> bool:
+        """True if planning a call takes about a millisecond at most."""
+        if len(request.body) < _MIN_THREAD_BYTES:
+            return True
+        split = request.known_split
+        if split is None or len(split.messages) > _MAX_INLINE_BLOCKS:
+            return False
+        return self._planner.unread_bytes(request, split) < _MIN_THREAD_BYTES
 
     def _run_locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
@@ -273,7 +292,7 @@ class PromptPlanning:
             plans |= {conversation: plan for conversation, (_, plan) in some.items()}
             try:
                 stored_plans = await self._store.ask(self._store.plans.grow_all, plans, self._now())
-                await self._run(None, 0, self._merge, some, stored_plans)
+                await self._run(None, None, self._merge, some, stored_plans)
             except StoreError as error:
                 lost = quantity(len(some), "conversation")
                 _log.warning("The plans of %s could not be stored: %s", lost, error)

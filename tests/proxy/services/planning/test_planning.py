@@ -12,6 +12,8 @@ from proxy.calls.eligibility import eligibility
 from proxy.prefix.explain.reasons import MissReason
 from proxy.prefix.planned import Draft, Passthrough, Planned, PlanningRequest
 from proxy.prefix.planner import Planner
+from proxy.records.body_reader import BodyReader
+from proxy.records.call import Call
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
@@ -36,6 +38,11 @@ from tests.proxy.services.planning.planning_fixtures import (
     run,
     running_planning,
 )
+
+LATER_MESSAGES = [
+    chat_message(role, f"{number}. {'Go on. ' * 40}")
+    for number, role in enumerate(["user", "assistant", "user"])
+]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +158,24 @@ def test_only_large_prompts_go_to_a_thread(store):
     with running_planning(store, planner) as planning:
         run(work(planning))
     assert planner.threads == [threading.current_thread().name, "planning_0"]
+
+
+def test_a_large_prompt_goes_to_a_thread_only_while_much_of_it_is_new(store):
+    planner, reader = ThreadRecordingPlanner(), BodyReader()
+    texts = [chat_message("user", LARGE), chat_message("assistant", "Yes."), *LATER_MESSAGES]
+
+    def request(count: int) -> Call:
+        fields, split = reader.read("team_1", raw_body := body(*texts[:count]))
+        return call(raw_body, fields=fields, split=split)
+
+    async def work(planning: PromptPlanning) -> None:
+        for count in (1, 1, 3, 5):
+            assert isinstance(await planning.plan(request(count), ROUTE), Planned)
+
+    with running_planning(store, planner) as planning:
+        run(work(planning))
+    here = threading.current_thread().name
+    assert planner.threads == ["planning_0", here, here, here]
 
 
 def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
