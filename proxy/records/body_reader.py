@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from proxy.records.lru_cache import LruCache
+from proxy.records.message_traits import NO_MESSAGES, MessageTraits, read_messages
 from proxy.records.request_fields import RequestFields, parse_request_fields
 
 #: Bytes of the latest bodies that are kept, of all teams, and those of one besides its texts.
@@ -43,12 +44,14 @@ class SplitBody(msgspec.Struct, frozen=True):
     Attributes:
         around: The body with ``READ_ALREADY`` in place of its messages.
         known: Number of its first messages that the last body of its conversation held, too.
+        traits: Traits of its messages; None where one of them is no JSON object.
     """
 
     body: bytes
     messages: tuple[bytes, ...]
     around: bytes
     known: int = 0
+    traits: MessageTraits | None = None
 
     @property
     def repeatable(self) -> int:
@@ -65,6 +68,7 @@ class _LatestBody(msgspec.Struct, frozen=True):
         comma: Bytes between two messages.
         end: Number of bytes up to the end of the last message that is kept.
         fields: Its fields but for its messages.
+        traits: Traits of its messages; None where one of them is no JSON object.
     """
 
     head: bytes
@@ -74,6 +78,7 @@ class _LatestBody(msgspec.Struct, frozen=True):
     end: int
     around: bytes
     fields: RequestFields
+    traits: MessageTraits | None = NO_MESSAGES
 
     def begins(self, body: bytes) -> bool:
         """True if a body is this one with other last messages."""
@@ -116,15 +121,13 @@ class BodyReader:
                 split = SplitBody(body, latest.messages + new, latest.around, len(latest.messages))
                 held = memoryview(body)[len(latest.head) - 1 : 1 - len(latest.tail) or None]
                 fields = msgspec.structs.replace(latest.fields, messages=msgspec.Raw(held))
-                self._remember(team, split, latest, before=latest)
-                return fields, split
+                return fields, self._remember(team, split, latest, before=latest)
         fields = parse_request_fields(body)
         latest_body = _split_body(body, fields)
         if latest_body is None:
             return fields, None
         split = SplitBody(body, latest_body.messages, latest_body.around)
-        self._remember(team, split, latest_body)
-        return fields, split
+        return fields, self._remember(team, split, latest_body)
 
     def _find(self, team: str, body: bytes) -> Sequence[_LatestBody]:
         """The latest body of the conversation that this one may go on with; none where unknown."""
@@ -140,18 +143,26 @@ class BodyReader:
         split: SplitBody,
         form: _LatestBody,
         before: _LatestBody | None = None,
-    ) -> None:
-        """Keep a body but for its last messages, in place of the one that it goes on with."""
+    ) -> SplitBody:
+        """Keep a body but for its last messages, in place of the one that it goes on with.
+
+        Returns:
+            The body with the traits of its messages.
+        """
         repeatable = split.messages[: split.repeatable]
+        known = split.known if split.known <= len(repeatable) else 0
+        traits = read_messages(repeatable[known:], form.traits if known else NO_MESSAGES)
+        last = split.messages[len(repeatable) :]
+        split = msgspec.structs.replace(split, traits=read_messages(last, traits))
         if not repeatable or not repeatable[-1].endswith(b"}"):
-            return
+            return split
         place = len(form.head)
         for message in repeatable[:-1]:
             if not _is_instructions(message):
                 break
             place += len(message) + len(form.comma)
         end = len(form.head) + sum(map(len, repeatable)) + len(form.comma) * (len(repeatable) - 1)
-        latest = msgspec.structs.replace(form, messages=repeatable, end=end)
+        latest = msgspec.structs.replace(form, messages=repeatable, end=end, traits=traits)
         start = (team, split.body[:_HEAD_BYTES])
         places = self._places.get(start) or ()
         if place not in places:
@@ -161,6 +172,7 @@ class BodyReader:
             latest_body for latest_body in self._latest.get(key) or () if latest_body is not before
         ]
         self._latest.put(key, (latest, *others)[:_MAX_ALIKE])
+        return split
 
 
 def _size_of(bodies: tuple[_LatestBody, ...]) -> int:

@@ -13,7 +13,7 @@ import msgspec
 from proxy.errors import CallerError
 
 _MAX_NAME_CHARS: Final = 512
-_ABSENT: Final = msgspec.Raw(b"")
+ABSENT: Final = msgspec.Raw(b"")
 _NULL: Final = b"null"
 #: Prefixes of the types of tools that a provider runs, for a fee of their own.
 #: Source: OpenAI, pricing (2026-11).
@@ -66,7 +66,30 @@ class _Container(msgspec.Struct, frozen=True):
     id: Any = None
 
 
-class RequestFields(msgspec.Struct, frozen=True):
+class AnswerOptions(msgspec.Struct, frozen=True):
+    """The fields of a body that govern its answer, as JSON; the same for every endpoint."""
+
+    tools: msgspec.Raw = ABSENT
+    functions: msgspec.Raw = ABSENT
+    response_format: msgspec.Raw = ABSENT
+    text: msgspec.Raw = ABSENT
+    max_tokens: msgspec.Raw = ABSENT
+    max_completion_tokens: msgspec.Raw = ABSENT
+    max_output_tokens: msgspec.Raw = ABSENT
+    n: msgspec.Raw = ABSENT
+    logprobs: msgspec.Raw = ABSENT
+    top_logprobs: msgspec.Raw = ABSENT
+    modalities: msgspec.Raw = ABSENT
+    audio: msgspec.Raw = ABSENT
+    web_search_options: msgspec.Raw = ABSENT
+    function_call: msgspec.Raw = ABSENT
+    tool_choice: msgspec.Raw = ABSENT
+    stop: msgspec.Raw = ABSENT
+    output_config: msgspec.Raw = ABSENT
+    stop_sequences: msgspec.Raw = ABSENT
+
+
+class RequestFields(AnswerOptions, frozen=True):
     """The fields of a body that decide how a call is handled; the same for every endpoint.
 
     Attributes:
@@ -82,18 +105,17 @@ class RequestFields(msgspec.Struct, frozen=True):
     user: str | None = None
     safety_identifier: str | None = None
     service_tier: str | None = None
-    previous_response_id: msgspec.Raw = _ABSENT
-    conversation: msgspec.Raw = _ABSENT
-    background: msgspec.Raw = _ABSENT
-    thread: msgspec.Raw = _ABSENT
-    container: msgspec.Raw = _ABSENT
-    reasoning_effort: msgspec.Raw = _ABSENT
-    thinking: msgspec.Raw = _ABSENT
-    tools: msgspec.Raw = _ABSENT
-    system: msgspec.Raw = _ABSENT
-    messages: msgspec.Raw = _ABSENT
-    instructions: msgspec.Raw = _ABSENT
-    input: msgspec.Raw = _ABSENT
+    previous_response_id: msgspec.Raw = ABSENT
+    conversation: msgspec.Raw = ABSENT
+    background: msgspec.Raw = ABSENT
+    thread: msgspec.Raw = ABSENT
+    container: msgspec.Raw = ABSENT
+    reasoning_effort: msgspec.Raw = ABSENT
+    thinking: msgspec.Raw = ABSENT
+    system: msgspec.Raw = ABSENT
+    messages: msgspec.Raw = ABSENT
+    instructions: msgspec.Raw = ABSENT
+    input: msgspec.Raw = ABSENT
 
     @property
     def needs_kept_state(self) -> bool:

@@ -11,14 +11,14 @@ from typing import Final
 import msgspec
 
 from proxy.calls.eligibility.output_limits import MAX_CHOICES, lowered_limit, output_allowance
-from proxy.calls.eligibility.request_traits import request_traits
+from proxy.calls.eligibility.request_traits import RequestTraits, request_traits
 from proxy.calls.eligibility.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.metering.metering import Meter
-from proxy.calls.metering.settlement import AttemptInfo, likely_prompt_tokens
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import CallContext
 from proxy.errors import ProxyError
 from proxy.records.receipt import PendingAttempt, Receipt
-from proxy.tokens.text_size import BYTES_PER_TOKEN
+from proxy.tokens.text_size import BYTES_PER_TOKEN, text_tokens
 from slo.usage import Usage
 
 #: Output tokens of each answer of an abandoned attempt where nothing is learned. Answers have 211
@@ -105,8 +105,10 @@ def note_sent(context: CallContext, attempt: AttemptInfo) -> None:
     deps, call, route = context.deps, attempt.call, attempt.route
     if deps.sent is None or route is None or call.method != "POST":
         return
-    output = _likely_output(context, attempt) if call.endpoint in BILLED_ENDPOINTS else 0
-    user = call.end_user
+    sent_call, user = attempt.sent_call, call.end_user
+    traits = request_traits(sent_call)
+    output = _likely_output(context, attempt, traits) if call.endpoint in BILLED_ENDPOINTS else 0
+    tokens = text_tokens(sent_call.body, has_parts=traits.vision)
     deps.sent.begin(
         PendingAttempt(
             call_id=call.id,
@@ -118,7 +120,7 @@ def note_sent(context: CallContext, attempt: AttemptInfo) -> None:
             route=route.name,
             upstream=route.upstream.name,
             streamed=call.is_streaming,
-            prompt_bytes=likely_prompt_tokens(attempt.sent_call) * BYTES_PER_TOKEN,
+            prompt_bytes=tokens * BYTES_PER_TOKEN,
             output=output,
             model=call.model,
             feature=call.feature,
@@ -127,14 +129,14 @@ def note_sent(context: CallContext, attempt: AttemptInfo) -> None:
     )
 
 
-def _likely_output(context: CallContext, attempt: AttemptInfo) -> int:
+def _likely_output(context: CallContext, attempt: AttemptInfo, traits: RequestTraits) -> int:
     """As ``expected_output``; the body is read anew only where a call may ask for many answers."""
     call, route = attempt.sent_call, attempt.route
-    traits = request_traits(call)
     if route is None or call.endpoint == "completions" or "choices" in traits.needs:
         return expected_output(context, attempt)
     average = context.deps.estimator.average_output(call, route) or UNLEARNED_AVERAGE_OUTPUT_TOKENS
-    limits = (lowered_limit("\n".join(attempt.notes)), traits.output, route.max_output)
+    lowered = lowered_limit("\n".join(attempt.notes)) if attempt.notes else None
+    limits = (lowered, traits.output, route.max_output)
     return min([average, *(limit for limit in limits if limit is not None and limit > 0)])
 
 

@@ -7,46 +7,49 @@ what is read of a long body is remembered for the rest of its call.
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Final
 
 import msgspec
 
 from proxy.records.call import MESSAGES, Call
+from proxy.records.message_traits import (
+    NON_TEXT_TYPES,
+    UNREADABLE,
+    Message,
+    MessageTraits,
+    content_start,
+    content_start_of,
+    decode_parts,
+    traits_of,
+)
+from proxy.records.request_fields import ABSENT, AnswerOptions
 
 #: Bodies from this size on are read once for each call; calls of which that is remembered.
 _MIN_REMEMBERED_BYTES: Final = 64 * 1024
 _MAX_REMEMBERED_CALLS: Final = 4096
-#: Bytes of the first message that tell it from others.
-_MAX_MESSAGE_BYTES: Final = 4096
-#: Bytes of a body of no known form in which anything is looked for.
+#: Bytes of a body of no known form that tell it from others, and in which anything is looked for.
+_MAX_START_BYTES: Final = 4096
 _MAX_SEARCHED_BYTES: Final = 256 * 1024
-#: Parts of a message that are no text, in all APIs: what takes one takes all.
-#: Source: OpenAI API reference, create chat completion, create a response; Anthropic API, create a
-#: message (2026-11).
-_NON_TEXT_TYPES: Final = frozenset(
-    {
-        b'"document"',
-        b'"file"',
-        b'"image"',
-        b'"image_url"',
-        b'"input_audio"',
-        b'"input_file"',
-        b'"input_image"',
-    }
-)
 #: Beginning of an assistant's message whose form is not known.
 _ASSISTANT_TURN: Final = re.compile(
     rb'"role"\s*:\s*"assistant"|"type"\s*:\s*"function_call_output"'
 )
-_ABSENT: Final = msgspec.Raw(b"")
 #: Values by which a body says that there are none; the longest of them bounds what is read.
 _EMPTY_VALUES: Final = (b"null", b"[]", b"{}", b"false")
 _MAX_EMPTY_BYTES: Final = 5
 #: Types of Anthropic's ``tool_choice`` that leave it to the model.
 _FREE_CHOICES: Final = frozenset({b"", b'"auto"', b'"none"'})
 _NO_OPTIONS: Final = (b"", b"null")
+#: Options by which a chat call may need a feature; most calls have none.
+_RARE_OPTIONS: Final = (
+    "n", "logprobs", "top_logprobs", "audio", "modalities", "web_search_options", "functions",
+    "function_call", "tool_choice", "stop", "tools",
+)  # fmt: skip
+_rare_options: Final = attrgetter(*_RARE_OPTIONS)
+_NO_RARE_OPTIONS: Final = (ABSENT,) * len(_RARE_OPTIONS)
 #: Digits of the largest limit that is read.
 _MAX_LIMIT_DIGITS: Final = 18
 
@@ -60,9 +63,10 @@ class RequestTraits(msgspec.Struct, frozen=True, kw_only=True):
         vision: True if it has parts that are no text.
         output: Tokens it wants at most; 0 where it does not say.
         is_answered: True if something of its conversation was answered before.
-        first: 16 bytes that stand for the user's first message.
         needs: Features of it that cannot be expressed in other fields, as ``CallRequirements`` has
             it.
+        start: Beginning of the user's first message, as JSON.
+        first_message: The whole of it, where its beginning was not read.
     """
 
     tools: bool
@@ -70,73 +74,35 @@ class RequestTraits(msgspec.Struct, frozen=True, kw_only=True):
     vision: bool
     output: int
     is_answered: bool
-    first: bytes
     needs: tuple[str, ...] = ()
+    start: bytes = b""
+    first_message: bytes = b""
+
+    @property
+    def first(self) -> bytes:
+        """16 bytes that stand for the user's first message."""
+        start = content_start_of(self.first_message) if self.first_message else self.start
+        return blake2b(start, digest_size=16).digest()
 
 
-class _Part(msgspec.Struct):
-    """A part of a message, or a tool.
-
-    Attributes:
-        content: Parts of a tool's result, in Anthropic's API.
-    """
-
-    type: msgspec.Raw = _ABSENT
-    content: msgspec.Raw = _ABSENT
-
-
-class _Message(msgspec.Struct):
-    """A message of a chat call, or an item of a Responses call."""
-
-    role: msgspec.Raw = _ABSENT
-    type: msgspec.Raw = _ABSENT
-    content: msgspec.Raw = _ABSENT
-    output: msgspec.Raw = _ABSENT
-
-
-class _Fields(msgspec.Struct):
-    """The fields of a body that govern its answer."""
-
-    tools: msgspec.Raw = _ABSENT
-    functions: msgspec.Raw = _ABSENT
-    response_format: msgspec.Raw = _ABSENT
-    text: msgspec.Raw = _ABSENT
-    max_tokens: msgspec.Raw = _ABSENT
-    max_completion_tokens: msgspec.Raw = _ABSENT
-    max_output_tokens: msgspec.Raw = _ABSENT
-    n: msgspec.Raw = _ABSENT
-    logprobs: msgspec.Raw = _ABSENT
-    top_logprobs: msgspec.Raw = _ABSENT
-    modalities: msgspec.Raw = _ABSENT
-    audio: msgspec.Raw = _ABSENT
-    web_search_options: msgspec.Raw = _ABSENT
-    function_call: msgspec.Raw = _ABSENT
-    tool_choice: msgspec.Raw = _ABSENT
-    stop: msgspec.Raw = _ABSENT
-    output_config: msgspec.Raw = _ABSENT
-    stop_sequences: msgspec.Raw = _ABSENT
-
-
-class _Body(_Fields):
+class _Body(AnswerOptions, frozen=True):
     """The same with its conversation, whichever endpoint it is for."""
 
-    messages: list[_Message] | None = None
-    input: list[_Message] | str | None = None
+    messages: list[Message] | None = None
+    input: list[Message] | str | None = None
 
 
 class _Form(msgspec.Struct):
     """A chat call's response_format, or a Responses call's text."""
 
-    type: msgspec.Raw = _ABSENT
-    format: msgspec.Raw = _ABSENT
+    type: msgspec.Raw = ABSENT
+    format: msgspec.Raw = ABSENT
 
 
 _BODY: Final = msgspec.json.Decoder(_Body)
-_FIELDS: Final = msgspec.json.Decoder(_Fields)
-_PARTS: Final = msgspec.json.Decoder(list[_Part])
+_OPTIONS: Final = msgspec.json.Decoder(AnswerOptions)
 _FORM: Final = msgspec.json.Decoder(_Form)
 _LIMIT: Final = msgspec.json.Decoder(int)
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _TraitsCache:
@@ -155,9 +121,7 @@ class _TraitsCache:
         key = (call.id, len(call.body))
         traits = self._long.get(key)
         if traits is None:
-            traits = self._long[key] = _read_traits(
-                call.body, is_messages=call.endpoint == MESSAGES
-            )
+            traits = self._long[key] = _read_traits(call.body, is_messages=_is_messages(call))
             if len(self._long) > _MAX_REMEMBERED_CALLS:
                 self._long.popitem(last=False)
         return traits
@@ -168,68 +132,92 @@ _traits_cache: Final = _TraitsCache()
 
 def request_traits(call: Call) -> RequestTraits:
     """The traits of the call's body, which is read once."""
+    split, fields = call.split, call.fields
+    if split is not None and split.body is call.body and fields is not None:
+        traits = split.traits
+        if traits is not None and fields.input is ABSENT:
+            return _traits_of_split(fields, split.messages, traits, is_messages=_is_messages(call))
     return (
-        _traits_cache.traits_of_body(call.body, is_messages=call.endpoint == MESSAGES)
+        _traits_cache.traits_of_body(call.body, is_messages=_is_messages(call))
         if len(call.body) < _MIN_REMEMBERED_BYTES
         else _traits_cache.traits_of_call(call)
     )
 
 
+def _is_messages(call: Call) -> bool:
+    return call.endpoint == MESSAGES
+
+
+def _traits_of_split(
+    fields: AnswerOptions, messages: Sequence[bytes], traits: MessageTraits, *, is_messages: bool
+) -> RequestTraits:
+    """The traits of a body whose fields and messages were read when it came."""
+    first = messages[traits.first_user] if traits.first_user >= 0 else b""
+    return _traits(fields, traits, first_message=first, is_messages=is_messages)
+
+
 def _read_traits(body: bytes, *, is_messages: bool) -> RequestTraits:
     try:
         fields = _BODY.decode(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         return _guess_traits(body, is_messages=is_messages)
     turns = fields.messages or (fields.input if isinstance(fields.input, list) else None) or []
-    first = fields.input if isinstance(fields.input, str) and not fields.messages else ""
-    begins = first[:_MAX_MESSAGE_BYTES].encode(errors="replace")
-    if turns:
-        begins = next(
-            (_body_start(turn.content) for turn in turns if _equals(turn.role, b'"user"')), b""
-        )
-    return _traits(
-        fields,
-        vision=any(map(_is_no_text, turns)),
-        is_answered=any(map(_is_answer, turns)),
-        begins=begins,
-        is_messages=is_messages,
-    )
+    traits, start = traits_of(turns), b""
+    if traits.first_user >= 0:
+        start = content_start(turns[traits.first_user])
+    elif isinstance(fields.input, str) and not turns:
+        start = fields.input[:_MAX_START_BYTES].encode(errors="replace")
+    return _traits(fields, traits, start=start, is_messages=is_messages)
 
 
 def _guess_traits(body: bytes, *, is_messages: bool) -> RequestTraits:
     """Guesses the traits of a body in an unknown format; a long one is taken to need everything."""
     try:
-        fields = _FIELDS.decode(body)
-    except _UNREADABLE:
-        fields = _Fields()
+        fields = _OPTIONS.decode(body)
+    except UNREADABLE:
+        fields = AnswerOptions()
     is_long = len(body) > _MAX_SEARCHED_BYTES
-    return _traits(
-        fields,
-        vision=is_long or any(kind in body for kind in _NON_TEXT_TYPES),
+    traits = MessageTraits(
+        has_parts=is_long or any(kind in body for kind in NON_TEXT_TYPES),
         is_answered=is_long or _ASSISTANT_TURN.search(body) is not None,
-        begins=body[:_MAX_MESSAGE_BYTES],
-        is_messages=is_messages,
     )
+    return _traits(fields, traits, start=body[:_MAX_START_BYTES], is_messages=is_messages)
 
 
 def _traits(
-    fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes, is_messages: bool
+    fields: AnswerOptions,
+    traits: MessageTraits,
+    *,
+    start: bytes = b"",
+    first_message: bytes = b"",
+    is_messages: bool,
 ) -> RequestTraits:
-    limits = (fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens)
-    read = (limit for raw_limit in limits if (limit := _output_limit(raw_limit)) is not None)
     return RequestTraits(
-        tools=any(_is_given(field) for field in (fields.tools, fields.functions)),
-        schema=any(map(_is_schema, (fields.response_format, fields.text, fields.output_config))),
-        vision=vision,
-        output=next(read, 0),
-        is_answered=is_answered,
-        first=blake2b(begins, digest_size=16).digest(),
+        tools=_is_given(fields.tools) or _is_given(fields.functions),
+        schema=_is_schema(fields.response_format)
+        or _is_schema(fields.text)
+        or _is_schema(fields.output_config),
+        vision=traits.has_parts,
+        output=_first_limit(fields),
+        is_answered=traits.is_answered,
         needs=tuple((_messages_features if is_messages else _required_features)(fields)),
+        start=start,
+        first_message=first_message,
     )
 
 
-def _required_features(fields: _Fields) -> Iterator[str]:
+def _first_limit(fields: AnswerOptions) -> int:
+    """The first output limit that can be read; 0 where none can."""
+    for raw in (fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens):
+        if (limit := _output_limit(raw)) is not None:
+            return limit
+    return 0
+
+
+def _required_features(fields: AnswerOptions) -> Iterator[str]:
     """Features of a body that only some models take and that cannot be expressed otherwise."""
+    if _rare_options(fields) == _NO_RARE_OPTIONS:
+        return
     if (_output_limit(fields.n) or 0) > 1:
         yield "choices"
     for name, is_set in (
@@ -246,7 +234,7 @@ def _required_features(fields: _Fields) -> Iterator[str]:
         yield from _tool_needs(fields.tools)
 
 
-def _messages_features(fields: _Fields) -> Iterator[str]:
+def _messages_features(fields: AnswerOptions) -> Iterator[str]:
     """The same of a call of Anthropic's API, whose own tools have types of their own."""
     choice = fields.tool_choice
     if _begins_with(choice, b"{") and bytes(_FORM.decode(choice).type) not in _FREE_CHOICES:
@@ -255,8 +243,8 @@ def _messages_features(fields: _Fields) -> Iterator[str]:
         yield "stop"
     if _begins_with(fields.tools, b"["):
         try:
-            kinds = {bytes(tool.type) for tool in _PARTS.decode(fields.tools)}
-        except _UNREADABLE:
+            kinds = {bytes(tool.type) for tool in decode_parts(fields.tools)}
+        except UNREADABLE:
             return
         if kinds - {b"", b"null", b'"custom"'}:
             yield "server_tools"
@@ -264,8 +252,8 @@ def _messages_features(fields: _Fields) -> Iterator[str]:
 
 def _tool_needs(tools: msgspec.Raw) -> Iterator[str]:
     try:
-        kinds = {bytes(tool.type) for tool in _PARTS.decode(tools)} - {b"", b'"function"'}
-    except _UNREADABLE:
+        kinds = {bytes(tool.type) for tool in decode_parts(tools)} - {b"", b'"function"'}
+    except UNREADABLE:
         return
     if b'"custom"' in kinds:
         yield "custom_tools"
@@ -282,29 +270,6 @@ def _is_free(choice: msgspec.Raw) -> bool:
     return _equals(choice, b'"auto"') or _equals(choice, b'"none"')
 
 
-def _is_answer(message: _Message) -> bool:
-    return _equals(message.role, b'"assistant"') or _equals(message.type, b'"function_call_output"')
-
-
-def _is_no_text(message: _Message) -> bool:
-    """True if it is or has a part that is no text."""
-    return bytes(message.type) in _NON_TEXT_TYPES or any(
-        _begins_with(content, b"[") and _has_no_text(content)
-        for content in (message.content, message.output)
-    )
-
-
-def _has_no_text(parts: msgspec.Raw) -> bool:
-    try:
-        decoded = _PARTS.decode(parts)
-        inner = (part.content for part in decoded if _begins_with(part.content, b"["))
-        return any(bytes(part.type) in _NON_TEXT_TYPES for part in decoded) or any(
-            map(_has_no_text, inner)
-        )
-    except _UNREADABLE:
-        return True
-
-
 def _is_schema(form: msgspec.Raw) -> bool:
     """True if a chat call's response_format, or a Responses call's text, is a schema."""
     if not _begins_with(form, b"{"):
@@ -315,28 +280,22 @@ def _is_schema(form: msgspec.Raw) -> bool:
 
 
 def _equals(raw: msgspec.Raw, text: bytes) -> bool:
-    return raw is not _ABSENT and bytes(memoryview(raw)[: len(text) + 1]) == text
+    return raw is not ABSENT and bytes(memoryview(raw)[: len(text) + 1]) == text
 
 
 def _begins_with(raw: msgspec.Raw, text: bytes) -> bool:
-    return raw is not _ABSENT and bytes(memoryview(raw)[:1]) == text
+    return raw is not ABSENT and bytes(memoryview(raw)[:1]) == text
 
 
 def _is_given(raw: msgspec.Raw) -> bool:
-    return (
-        raw is not _ABSENT and bytes(memoryview(raw)[: _MAX_EMPTY_BYTES + 1]) not in _EMPTY_VALUES
-    )
+    return raw is not ABSENT and bytes(memoryview(raw)[: _MAX_EMPTY_BYTES + 1]) not in _EMPTY_VALUES
 
 
 def _output_limit(raw: msgspec.Raw) -> int | None:
     """The number that a field says; None where it says none."""
-    if raw is _ABSENT or memoryview(raw).nbytes > _MAX_LIMIT_DIGITS:
+    if raw is ABSENT or memoryview(raw).nbytes > _MAX_LIMIT_DIGITS:
         return None
     try:
         return _LIMIT.decode(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
-
-
-def _body_start(raw: msgspec.Raw) -> bytes:
-    return bytes(memoryview(raw)[:_MAX_MESSAGE_BYTES])

@@ -109,12 +109,11 @@ class UsageEstimates:
 
     def _output_bounds(self, call: Call, route: Route) -> OutputBounds | None:
         """The learned lengths of a feature's answers by a model, else by all; None for neither."""
-        models = (route.model or call.model, _ANY_MODEL)
-        learned = (
-            self._lengths.known_output_bounds(_length_key(call, model), MAX_AMOUNT)
-            for model in models
-        )
-        return next((bounds for bounds in learned if bounds is not None), None)
+        for model in (route.model or call.model, _ANY_MODEL):
+            bounds = self._lengths.known_output_bounds(_length_key(call, model), MAX_AMOUNT)
+            if bounds is not None:
+                return bounds
+        return None
 
     def load_vocabularies(self) -> None:
         """Load the vocabularies now, so that no call waits for them."""

@@ -37,7 +37,7 @@ def facts(read: tuple[Any, SplitBody | None]) -> tuple[Any, ...]:
     fields, split = read
     plain = {name: getattr(fields, name) for name in type(fields).__struct_fields__}
     values = {n: bytes(v) if isinstance(v, msgspec.Raw) else v for n, v in plain.items()}
-    return values, split and (split.messages, split.around)
+    return values, split and (split.messages, split.around, split.traits)
 
 
 def read_or_refusal(reader: BodyReader, raw: bytes) -> Any:

@@ -1,12 +1,15 @@
 """Tests of what is read of a request's body."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
-from proxy.calls.eligibility.request_traits import request_traits
+from proxy.calls.eligibility.request_traits import RequestTraits, request_traits
+from proxy.records.body_reader import BodyReader
 from tests.fakes.call_dependencies import call
 
 
@@ -38,6 +41,53 @@ def test_a_long_body_of_no_known_form_looks_like_all_there_is():
 
     assert traits.vision
     assert traits.is_answered
+
+
+TEXTS = st.sampled_from(["Which?", "x" * 5_000, [{"type": "text"}], [{"type": "image"}], None, 7])
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["system", "user", "assistant", "tool"]), "content": TEXTS}
+    )
+    | st.sampled_from(["no object", {}]),
+    min_size=1,
+    max_size=8,
+)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "n": st.sampled_from([1, 2, None]),
+        "max_tokens": st.sampled_from([7, "7", None]),
+        "tools": st.sampled_from([[], [{"type": "function"}], [{"type": "custom"}]]),
+        "response_format": st.sampled_from([{"type": "json_schema"}, {"type": "text"}, None]),
+        "tool_choice": st.sampled_from(["auto", {"type": "any"}]),
+        "stop": st.just(["."]),
+        "input": st.sampled_from(["x", 7]),
+    },
+)
+
+
+@given(MESSAGES, MESSAGES, OPTIONS, st.sampled_from(["chat/completions", "messages"]))
+def test_a_body_read_by_its_new_messages_has_the_traits_of_its_bytes(
+    first, more, options, endpoint
+):
+    reader, text = BodyReader(), [{"role": "system", "content": "y" * 5_000}]
+    for messages in ([*text, *first], [*text, *first, *more], [*text, *first[:-1]]):
+        body = json.dumps({"model": "m", "messages": messages, **options}).encode()
+        fields, split = reader.read("team", body)
+
+        assert split is not None
+        traits = request_traits(call(body, endpoint, fields=fields, split=split))
+        alone = request_traits(call(bytes(bytearray(body)), endpoint))
+        assert traits.first == alone.first
+        assert facts(traits) == facts(alone)
+
+
+def facts(traits: RequestTraits) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in asdict(traits).items()
+        if name not in {"first_message", "start"}
+    }
 
 
 NAMES = (
