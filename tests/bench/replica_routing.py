@@ -1,19 +1,17 @@
 # ruff: noqa: T201 - a script prints its result
-"""Replica routing on recorded and made-up traffic, beside usual policies, SGLang's router and SMG.
+"""Replica routing on recorded and made-up traffic, beside usual policies.
 
 Replicas are simulated; the traces are not part of this repository, and their rows are left out,
 with a reason, where they are absent.
-Usage: python -m tests.bench.replica_routing [--part table|rules|faults|time] [--quick]
-           [--sglang-router PROGRAM] [--smg PROGRAM] [--rows N,N]
+Usage: python -m tests.bench.replica_routing [--part table|faults|time] [--quick] [--rows N,N]
 """
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 from random import Random
 from statistics import median
 from time import thread_time_ns
@@ -29,7 +27,6 @@ from tests.bench import replica_traces as traces
 from tests.bench.replica_policies import (
     GatewayRouter,
     LeastLoaded,
-    LongestMatch,
     RandomReplica,
     RoundRobin,
 )
@@ -40,7 +37,6 @@ from tests.bench.replica_simulation import (
     Simulation,
     SimulationResult,
 )
-from tests.bench.replica_smg import RouterProgram
 
 _ROUNDS: Final = 200
 _CHAT: Final = "chat/completions"
@@ -117,40 +113,14 @@ UNSEEN: Final = (
 
 
 def outcomes(
-    cell: ReplicaCell, work: traces.ReplicaWorkload, programs: Sequence[Path]
+    cell: ReplicaCell, work: traces.ReplicaWorkload
 ) -> Iterator[tuple[str, SimulationResult]]:
-    """Each policy's outcome, and those of other routers by their programs."""
+    """Each policy's outcome."""
     yield "round robin", cell.play(work, RoundRobin())
     yield "random", cell.play(work, RandomReplica())
     yield "least loaded", cell.play(work, LeastLoaded())
-    for program in programs:
-        with RouterProgram(program, cell.replicas, work.block) as policy:
-            yield program.name, cell.play(work, policy)
     yield "**thriftgate**", cell.play(work, cell.router(work))
     yield "one cache", cell.play(work, LeastLoaded(), is_shared=True)
-
-
-def rules(
-    cell: ReplicaCell, work: traces.ReplicaWorkload
-) -> Iterator[tuple[str, SimulationResult]]:
-    """The gain of each rule: from the simplest one up, and each left out of all."""
-    every = RoutingPolicy()
-    without = {
-        "rare weight 1": replace(every, rare_weight=1.0),
-        "rare weight 10": replace(every, rare_weight=10.0),
-        "rare weight 50": replace(every, rare_weight=50.0),
-        "no prefix is common": replace(every, full_share=1e9),
-        "without eviction": replace(every, evict_weight=0.0),
-        "without home (ties by name)": replace(every, tie_s=0.0),
-        "without decode load": replace(every, decode_share=0.0),
-        "without pace": replace(every, slow_ratio=1e9),
-        "without load gate": replace(every, load_gate_s=1e9),
-        "without exploration": replace(every, explore_share=0.0),
-    }
-    yield "longest match, else least loaded", cell.play(work, LongestMatch())
-    yield "all rules", cell.play(work, cell.router(work))
-    for name, policy in without.items():
-        yield name, cell.play(work, cell.router(work, policy))
 
 
 def faults(
@@ -256,10 +226,8 @@ def _print(
 
 def _parsed_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=("table", "rules", "faults", "time"), default="table")
+    parser.add_argument("--part", choices=("table", "faults", "time"), default="table")
     parser.add_argument("--quick", action="store_true", help="two cells only")
-    parser.add_argument("--sglang-router", type=Path, help="the program of that name")
-    parser.add_argument("--smg", type=Path, help="the program of that name")
     parser.add_argument("--rows", help="numbers of rows, from 0")
     return parser.parse_args()
 
@@ -271,18 +239,15 @@ def main() -> None:
     chosen = cells[::7] if options.quick else cells
     if options.rows:
         chosen = tuple(cells[int(row)] for row in options.rows.split(","))
-    programs = [program for program in (options.sglang_router, options.smg) if program is not None]
     if options.part == "table":
-        if len(programs) < 2:
-            print("a router is left out: name its program (pip install sglang-router; smg)")
-        _print(iter(chosen), partial(outcomes, programs=programs))
+        _print(iter(chosen), outcomes)
     elif options.part == "time":
         times = list(decision_costs(_median_time))
         print("| step | µs | reference = 1 |\n|---|--:|--:|")
         for name, taken in times:
             print(f"| {name} | {taken:.0f} | {taken / times[0][1]:.2f} |")
     else:
-        _print(iter(TUNED), rules if options.part == "rules" else faults)
+        _print(iter(TUNED), faults)
 
 
 if __name__ == "__main__":
