@@ -201,3 +201,10 @@ def test_generated_text_is_not_read_as_diagnostics():
     encoded = msgspec.json.encode({"content": [{"text": answer("tools_changed").decode()}]})
 
     assert provider_reason(encoded) is None
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(8_388_608, True), (8_388_609, False)])
+def test_diagnostics_are_read_of_answers_of_up_to_8_mebibytes(size: int, *, is_read: bool):
+    answer = b'{"diagnostics":{"cache_miss_reason":{"type":"system_changed"}}}'
+
+    assert (provider_reason(answer.ljust(size)) is not None) == is_read

@@ -20,7 +20,8 @@ from proxy.prefix.layouts.text_pieces import PlainEvidence, plain_evidence, text
         ("Customer: Ines Carvalho", PlainEvidence.NONE),
         ("Orders above $20000 or 10000.50 wait.", PlainEvidence.NONE),
         ("Write at most 12:100 words to 10.0.0.1:8080.", PlainEvidence.NONE),
-        (f"At 14:13 {'the desk is open. ' * 20}", PlainEvidence.NONE),
+        ("At 14:13 ".ljust(200, "x"), PlainEvidence.CLOCK),
+        ("At 14:13 ".ljust(201, "x"), PlainEvidence.NONE),
     ],
 )
 def test_clocks_dates_and_numbers_are_known_by_their_form(unit, evidence):

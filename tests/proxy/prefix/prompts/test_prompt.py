@@ -264,3 +264,13 @@ def test_the_latest_256_surroundings_of_up_to_64_kibibytes_are_remembered():
     assert remembers_latest(lambda number: _members_around(around % str(number).encode()), 256)
     raws = [around % (b"a" * (size - len(around % b""))) for size in (65_536, 65_537)]
     assert [_members_around(raw) is _members_around(raw) for raw in raws] == [True, False]
+
+
+def test_a_prompt_has_4096_messages_and_a_message_4096_parts_at_most():
+    assert len(parse_prompt(orjson.dumps({"messages": [USER] * 4_096})).messages) == 4_096
+    with pytest.raises(Unplannable, match="more than 4,096 messages"):
+        parse_prompt(orjson.dumps({"messages": [USER] * 4_097}))
+
+    assert len(content_parts(msgspec.Raw(b"[%b]" % b",".join([b"1"] * 4_096)))) == 4_096
+    with pytest.raises(Unplannable, match="more than 4,096 parts"):
+        content_parts(msgspec.Raw(b"[%b]" % b",".join([b"1"] * 4_097)))

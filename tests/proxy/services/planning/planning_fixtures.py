@@ -10,7 +10,6 @@ from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.planner import Planner
 from proxy.records.call import Call
 from proxy.records.feature_mode import LayoutScope, PlanningMode
-from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.errors import StoreError
 from proxy.store.store import Store
@@ -20,7 +19,7 @@ from tests.proxy.prefix.planning_requests import NOW, RULES, SECRET, body, conve
 
 PLACE = LayoutScope("team_1", "chat", "any")
 ROUTE = route("openai", regime="openai-interval")
-LARGE = RULES * (planning_._MIN_THREAD_BYTES // len(RULES) + 1)
+LARGE = RULES * (48 * 1_024 // len(RULES) + 1)
 ABOVE = "Call number {}.\n"
 AnyStore = TypeVar("AnyStore", bound=Store)
 T = TypeVar("T")

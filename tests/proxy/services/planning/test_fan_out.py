@@ -52,6 +52,17 @@ def test_twenty_calls_wait_for_the_one_that_writes_and_go_with_its_first_byte():
     }
 
 
+@pytest.mark.parametrize(("held_s", "notes"), [(0.009, 0), (0.011, 1)])
+def test_a_call_held_back_for_a_hundredth_of_a_second_says_so(held_s: float, notes: int):
+    async def work() -> Planned:
+        fanout, first, waiting = await start_waiting_calls(1)
+        await asyncio.sleep(held_s)
+        fanout.note_begun(first)
+        return (await waiting[0])[0]
+
+    assert len(run_in_instant_time(work()).notes) == notes
+
+
 def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_waiting():
     async def work() -> list[float]:
         fanout, first, waiting = await start_waiting_calls(3)

@@ -67,6 +67,25 @@ def test_lessons_that_wait_are_bounded(school):
     assert learned == [0, 1, 2]
 
 
+def test_1024_lessons_wait_by_default_and_are_gathered_for_a_hundredth_of_a_second():
+    class Gathering(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            return False
+
+    waits, school, learned = [], BackgroundLearner(), []
+    school._over = Gathering()
+    over = busy(school)
+    for number in range(1_030):
+        school.submit(lambda number=number: learned.append(number))
+    over.set()
+    school._thread.submit(int).result(10)
+    school.close()
+
+    assert len(learned) == 1_024
+    assert set(waits) == {0.01}
+
+
 def test_closing_drops_what_waits_and_takes_no_more(school):
     over, learned = busy(school), []
     school.submit(lambda: learned.append("waited"))

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,8 @@ from proxy.services.planning.mark_accounts import MarkAccountExchange
 from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo.price import TokenRates
+from tests.fakes.call_dependencies import LoopTasks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.proxy.prefix.planning_requests import (
     NOW,
     RULES,
@@ -165,3 +168,56 @@ def test_a_clock_that_jumps_a_year_ahead_deletes_no_account(store):
         process.share()
 
     assert len(store.mark_accounts.updated_since(0.0, 10)) == 1
+
+
+class Recorder:
+    """In place of accounts here and in a store: notes what is asked of it; knows nothing."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.mark_accounts = self
+
+    def __getattr__(self, name: str) -> Any:
+        def record(*args: Any, **fields: Any) -> Any:
+            self.calls.append((name, *args))
+            return {} if name in {"account_news", "lent_since"} else []
+
+        return record
+
+    async def ask(self, question: Any, *args: Any) -> Any:
+        return question(*args)
+
+    def arguments_of(self, name: str) -> list[list[Any]]:
+        return [args for called, *args in self.calls if called == name]
+
+
+async def exchange_for(recorder: Any, duration_s: float) -> float:
+    """Exchange accounts for so long, then stop; returns the seconds that stopping takes."""
+    exchange = MarkAccountExchange(recorder, threading.Lock(), recorder, lambda: NOW)
+    async with exchange.running(LoopTasks()):
+        await asyncio.sleep(duration_s)
+        stopped_at = ticks()
+    return ticks() - stopped_at
+
+
+def test_accounts_are_exchanged_every_two_seconds_and_kept_for_thirty_days():
+    recorder, month = Recorder(), 30 * 86_400.0
+    run_in_instant_time(exchange_for(recorder, 5.0))
+
+    assert recorder.arguments_of("account_news") == [[1_000]] * 4, "the last when it stops"
+    assert recorder.arguments_of("updated_since") == [
+        [NOW - month, 10_000],
+        [NOW - 10.0, 10_000],
+        [NOW - 10.0, 10_000],
+    ]
+    assert recorder.arguments_of("delete_unused") == [[NOW - month]], (
+        "not where the clock was just set"
+    )
+
+
+def test_stopping_waits_two_seconds_for_the_store():
+    class SlowRecorder(Recorder):
+        async def ask(self, question: Any, *args: Any) -> Any:
+            await asyncio.sleep(3_600)
+
+    assert run_in_instant_time(exchange_for(SlowRecorder(), 1.0)) == pytest.approx(2.0)

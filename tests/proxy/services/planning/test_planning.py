@@ -12,6 +12,7 @@ from proxy.calls.eligibility import eligibility
 from proxy.prefix.explain.reasons import MissReason
 from proxy.prefix.planned import Draft, Passthrough, Planned, PlanningRequest
 from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.body_reader import BodyReader
 from proxy.records.call import Call
 from proxy.records.feature_mode import LayoutScope, PlanningMode
@@ -19,7 +20,7 @@ from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
-from tests.fakes.clock import ManualClock, run_in_instant_time
+from tests.fakes.clock import ManualClock, run_in_instant_time, ticks
 from tests.proxy.prefix.planning_requests import (
     NOW,
     SECRET,
@@ -105,7 +106,15 @@ def test_a_prompt_that_cannot_be_planned_goes_unmodified_with_the_reason(store):
 
     assert isinstance(planned, Passthrough)
     assert planned.why.startswith("not a chat body")
-    assert len(planned.why) <= 200
+
+
+def test_the_reason_why_a_prompt_cannot_be_planned_has_200_characters_at_most(store):
+    class Wordy(Planner):
+        def read_call(self, request: PlanningRequest) -> Draft:
+            raise Unplannable("x" * 300)
+
+    with running_planning(store, Wordy(SECRET)) as planning:
+        assert run(planning.plan(chat(), ROUTE)) == Passthrough("x" * 200)
 
 
 def test_a_planner_that_fails_costs_no_call(store, caplog):
@@ -127,12 +136,17 @@ def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
             over.wait(60)
             return super().read_call(request)
 
+    async def plan_and_measure(planning: PromptPlanning) -> tuple[Planned | Passthrough, float]:
+        began = ticks()
+        return await planning.plan(call(body(chat_message("user", LARGE))), ROUTE), ticks() - began
+
     with running_planning(store, Hangs(SECRET)) as planning:
-        planned = run_in_instant_time(planning.plan(call(body(chat_message("user", LARGE))), ROUTE))
+        planned, waited_s = run_in_instant_time(plan_and_measure(planning))
         while_it_hangs = run_in_instant_time(planning.plan(chat(), ROUTE))
         over.set()
 
     assert planned == while_it_hangs == Passthrough("planning took too long")
+    assert waited_s == pytest.approx(2.0)
     assert len(caplog.records) == 2
 
 
@@ -151,8 +165,11 @@ class ThreadRecordingPlanner(Planner):
 def test_only_large_prompts_go_to_a_thread(store):
     planner = ThreadRecordingPlanner()
 
+    def prompt(size: int) -> Call:
+        return call(body(chat_message("user", "x" * (size - len(body(chat_message("user", "")))))))
+
     async def work(planning: PromptPlanning) -> None:
-        for request in (chat(), call(body(chat_message("user", LARGE)))):
+        for request in (prompt(48 * 1_024 - 1), prompt(48 * 1_024)):
             assert isinstance(await planning.plan(request, ROUTE), Planned)
 
     with running_planning(store, planner) as planning:

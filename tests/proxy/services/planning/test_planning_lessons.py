@@ -5,6 +5,7 @@ import threading
 from typing import Any
 
 import msgspec
+import pytest
 
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.layouts.layout import Layout
@@ -52,6 +53,22 @@ def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_t
 
     assert again.evidence.before is not None
     assert miss is not None
+
+
+@pytest.mark.parametrize(("messages", "settled"), [(512, 1), (513, 0)])
+def test_a_call_of_up_to_512_blocks_is_learned_from_at_once(store, messages, settled):
+    calls = []
+
+    class Recording(Planner):
+        def settle_call(self, *args: Any, **kwargs: Any) -> CacheMiss | None:
+            calls.append(args)
+            return super().settle_call(*args, **kwargs)
+
+    talk = [chat_message("user", f"{number} {RULES[:40]}") for number in range(messages)]
+    with running_planning(store, Recording(SECRET, share=0.0)) as planning:
+        planning.settle(as_planned(run(planning.plan(call(body(*talk)), ROUTE))), Usage(input=9))
+
+    assert len(calls) == settled
 
 
 def test_learning_from_a_call_does_not_look_up_its_miss_again(store):
@@ -147,14 +164,15 @@ def test_a_lesson_that_fails_harms_no_other(store, caplog):
     assert len(lessons) == 1
 
 
-def test_features_whose_calls_are_counted_are_bounded(store):
+@pytest.mark.parametrize(("others", "counted"), [(1_023, 1_024), (1_024, 0)])
+def test_calls_of_1024_features_are_counted(store, others, counted):
     with running_planning(store) as planning:
-        planning._calls.update(LayoutScope("t", str(n)) for n in range(1_024))
+        planning._calls.update(LayoutScope("t", str(n)) for n in range(others))
         planned = run(plan_and_store(planning, chat()))
         planning.settle(planned, None)
         lessons_are_learned(planning)
 
-    assert len(planning._calls) <= 1
+    assert len(planning._calls) == counted
 
 
 def test_a_call_that_is_answered_while_the_gateway_stops_teaches_nothing(store, caplog):

@@ -97,6 +97,7 @@ def test_receipts_and_plans_that_are_old_are_dropped_every_hour(tmp_path):
     ]
     since = [args[0] for _, _, args in opened.asked[:4]]
     assert since == [NOW - days * DAY for days in (30, 14, 30, 30)]
+    assert [args[1:] for _, _, args in opened.asked[:4]] == [(30.0,), (30.0,), (30.0,), ()]
 
 
 def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
@@ -117,7 +118,8 @@ def test_pending_sums_are_moved_every_ten_seconds_whatever_fails(tmp_path, caplo
     opened = store(tmp_path, away)
     run_for(opened, lambda opened, *_: merge_pending_sums(opened), 25 / HOUR)
 
-    assert [question for _, question, _ in opened.asked] == [opened.pending_sums.merge] * 3
+    moves = [(question, args) for _, question, args in opened.asked]
+    assert moves == [(opened.pending_sums.merge, (5.0,))] * 3
     assert "not moved" in caplog.text
 
 
