@@ -1,6 +1,6 @@
-"""Objectives: the share of calls that shall meet a limit; judges each call that ended.
+"""Service level objectives (SLOs): the share of good calls, and which ended calls were good.
 
-Every objective is a share of good events, so two counters are enough to judge it: "95 percent of
+Every SLI is a share of good events, so two counters are enough to judge it: "95 percent of
 first tokens within 500 ms" counts calls within and calls beyond. Such counts add up over time and
 over processes, and no quantile has to be estimated.
 """
@@ -28,7 +28,7 @@ class Metric(StrEnum):
     TOTAL = "total"  # from its arrival to the last byte
     ERRORS = "errors"  # whether it failed
     COST = "cost"  # what it cost, all attempts together
-    CACHE = "cache"  # how many of its input tokens a provider's cache knew
+    CACHE = "cache"  # how many of its input tokens were read from a provider's cache
     QUEUE = "queue"  # the wait until an engine began to work on it
     PREFILL = "prefill"  # an engine's reading of the prompt
     DECODE = "decode"  # an engine's first token to its last
@@ -60,7 +60,7 @@ class RequestKind(StrEnum):
 
     ALL = "all"
     STREAMS = "streams"
-    WHOLE = "whole"  # answered at once
+    WHOLE = "whole"  # not streamed
 
 
 _REQUEST_KIND_TEXTS = {
@@ -80,7 +80,7 @@ class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         burn: Burn rate: the multiple of the allowed rate at which it is used up; 1 or more.
-        over: For how long, in seconds. It must be so still in the last twelfth of that time.
+        over: Seconds of the long window; the short one, a twelfth of it, must burn as fast.
     """
 
     burn: float
@@ -96,8 +96,9 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
             it is the floor: the share of input tokens that are read from it.
         under: Limit of TTFT, total time or a stage, in seconds; None for other metrics.
         under_nanos: Limit of a call's cost, in nano-dollars; None for other metrics.
-        clear: None for the usual one (``burn.clear_share``), and for other metrics.
-        alerts: Empty for the usual (``burn.burn_alerts``).
+        clear: Share from which a missed floor counts as kept again; None for the default
+            (``burn.clear_share``), and for other metrics.
+        alerts: Empty for the defaults (``burn.burn_alerts``).
     """
 
     name: str
@@ -124,12 +125,13 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
         ttft: Seconds from arrival to the first token the caller was sent; None where none was.
         total: Seconds from arrival to the end, whichever it was.
         failed: True if the caller got an error, or an answer cut short by one.
+        hung_up: True if the caller disconnected.
         cost_nanos: Cost of all its attempts in nano-dollars; None where the price of one is
             unknown.
         prompt_tokens: Its input tokens, with those read from and written to caches; 0 if unknown.
-        cache_read: Those that a provider's cache knew.
-        first_turn: True if nothing of its conversation was sent before, so no cache can know it.
-        generated: True if a model was to work on it; what only lists, reads or deletes was not.
+        cache_read: Those that were read from a provider's cache.
+        first_turn: True if nothing of its conversation was sent before, so no cache can hold it.
+        generated: True if it asks for inference; listing, reading and deleting do not.
         phases: Seconds of its stages, as far as they are known.
     """
 
@@ -157,7 +159,7 @@ class ObjectiveIndex:
         self._features = {objective.feature for objective in self.every}
         self._found = lru_cache(maxsize=_MAX_REMEMBERED)(self._applicable)
 
-    def applicable(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - it is a third name
+    def applicable(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - a key of the cache
         """The objectives that a call counts in, in order; () for none.
 
         Names that no objective speaks of are all alike, so that what is remembered is bounded by
@@ -180,9 +182,9 @@ class ObjectiveIndex:
 
 
 def classify_call(objective: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
-    """Number of good and bad events the call was; None where it does not count.
+    """The call's counts of good and bad events; None if it is no valid event.
 
-    Of calls one or the other is 1; of a cache they are its input tokens, read and not read.
+    One of them is 1, the other 0; for CACHE they are its input tokens, read and not read.
 
     - A call that failed is bad for ERRORS. For TTFT and TOTAL it is bad if it took longer than it
       may, and does not count if not: a quick error is no quick answer.
@@ -194,7 +196,7 @@ def classify_call(objective: Objective, ended: CallMeasurements) -> tuple[int, i
     Args:
         objective: One that the call counts in, as ``ObjectiveIndex.applicable`` says.
     """
-    return _JUDGES[objective.metric](objective, ended) if ended.generated else None
+    return _CLASSIFIERS[objective.metric](objective, ended) if ended.generated else None
 
 
 def _classify_ttft(objective: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
@@ -244,7 +246,7 @@ def _classify_cache(objective: Objective, ended: CallMeasurements) -> tuple[int,
     return read, ended.prompt_tokens - read
 
 
-_JUDGES = {
+_CLASSIFIERS = {
     Metric.TTFT: _classify_ttft,
     Metric.TOTAL: _classify_total,
     Metric.ERRORS: _classify_error,

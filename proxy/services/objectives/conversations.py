@@ -100,19 +100,19 @@ def canary_draw(call: Call) -> float:
 
 def is_worth_switching(
     call: Call,
-    here: Route,
-    there: Route,
+    current: Route,
+    candidate: Route,
     tariff: Callable[[Route], Tariff | None] = attrgetter("tariff"),
 ) -> bool:
-    """True if the conversation's next call is cheaper there with a cold cache than here, warm.
+    """True if the conversation's next call is cheaper at the candidate, cold, than here, warm.
 
     Later calls do not count, as their number is not known. An unknown price is never worth it.
     """
     tokens = likely_prompt_tokens(call)
     warm = Usage(cache_read=tokens, output=_TYPICAL_OUTPUT_TOKENS)
     cold = Usage(input=tokens, output=_TYPICAL_OUTPUT_TOKENS)
-    stay = _nanos(tariff(here), warm, call.arrived)
-    switch = _nanos(tariff(there), cold, call.arrived)
+    stay = _nanos(tariff(current), warm, call.arrived)
+    switch = _nanos(tariff(candidate), cold, call.arrived)
     return stay is not None and switch is not None and switch < stay
 
 

@@ -151,11 +151,11 @@ class Judge:
         changes = []
         for track in self._tracks:
             before = self.snapshots.get(track.name) or ControllerSnapshot(since=now)
-            here = self._apply_pin(track, pins.get(track.name), now)
-            after = self._evaluate(track, here, now, has_jumped=has_jumped)
+            current = self._apply_pin(track, pins.get(track.name), now)
+            after = self._evaluate(track, current, now, has_jumped=has_jumped)
             self.snapshots[track.name] = after
-            if (move := state_change(before, after)) is not None:
-                changes.append((track, move))
+            if (change := state_change(before, after)) is not None:
+                changes.append((track, change))
         self._short.forget(now)
         self._long.forget(now / _COARSE_FACTOR)
         return changes
@@ -169,8 +169,8 @@ class Judge:
             before = self.snapshots.get(track.name) or ControllerSnapshot(since=now)
             after = freeze_state(self._apply_pin(track, pins.get(track.name), now), now, why)
             self.snapshots[track.name] = after
-            if (move := state_change(before, after)) is not None:
-                changes.append((track, move))
+            if (change := state_change(before, after)) is not None:
+                changes.append((track, change))
         return changes
 
     def _apply_pin(
@@ -187,40 +187,44 @@ class Judge:
         if (before.state, before.level, before.until) == (ControllerState.PINNED, level, pin.until):
             return before
         is_later = track.name in self.snapshots and pin.made <= before.since + _MIN_STATE_GAP_S
-        since = now if is_later else min(pin.made, now)  # of another machine's clock
+        since = now if is_later else min(pin.made, now)  # the pin's time may be another machine's
         return apply_pin(before, level, pin.until, since, pin.why)
 
     def _evaluate(
-        self, track: TrackedObjective, here: ControllerSnapshot, now: float, *, has_jumped: bool
+        self, track: TrackedObjective, current: ControllerSnapshot, now: float, *, has_jumped: bool
     ) -> ControllerSnapshot:
-        if here.state is ControllerState.PINNED:
-            return here
-        snapshot = self._freeze_or_thaw(track, here, now, has_jumped=has_jumped)
+        if current.state is ControllerState.PINNED:
+            return current
+        snapshot = self._freeze_or_thaw(track, current, now, has_jumped=has_jumped)
         if snapshot is not None or not track.rules.fallback_levels:
-            return snapshot or here
+            return snapshot or current
         arms = {
             level: level_counts(self._short, track.arm(level), now)
             for level in range(track.rules.fallback_levels + 1)
         }
-        return evaluate(here, arms, track.rules, now)
+        return evaluate(current, arms, track.rules, now)
 
     def _freeze_or_thaw(
-        self, track: TrackedObjective, here: ControllerSnapshot, now: float, *, has_jumped: bool
+        self, track: TrackedObjective, current: ControllerSnapshot, now: float, *, has_jumped: bool
     ) -> ControllerSnapshot | None:
         """The state, frozen or thawed, if there are no calls to judge by; else None.
 
         A healthy objective stays so without evidence.
         """
-        if here.state is ControllerState.HEALTHY:
+        if current.state is ControllerState.HEALTHY:
             return None
         if has_jumped:
-            return replace(freeze_state(here, now, "the clock jumped"), since=now)
+            return replace(freeze_state(current, now, "the clock jumped"), since=now)
         is_silent = not self.counts(track, now, _SILENT_AFTER_S).n
-        if here.state is ControllerState.FROZEN:
-            return here if is_silent or now - here.since < _CLOCK_JUMP_S else thaw_state(here, now)
-        if is_silent and now - max(here.since, here.step_since) > _SILENT_AFTER_S:
-            return freeze_state(here, now, "no calls for 15 minutes")
-        return here if is_silent else None
+        if current.state is ControllerState.FROZEN:
+            return (
+                current
+                if is_silent or now - current.since < _CLOCK_JUMP_S
+                else thaw_state(current, now)
+            )
+        if is_silent and now - max(current.since, current.step_since) > _SILENT_AFTER_S:
+            return freeze_state(current, now, "no calls for 15 minutes")
+        return current if is_silent else None
 
 
 def _clamp_to_ladder(snapshot: ControllerSnapshot, levels: int, now: float) -> ControllerSnapshot:
