@@ -110,6 +110,8 @@ _LABELS: Final[Mapping[FactKind, str]] = {
 }
 #: Follows the label of a user's words in which a text of another's stands.
 _QUOTING: Final = ", quoting"
+#: Regular expression for a name or a few words that end in a colon, and say nothing alone.
+_introduces: Final = re.compile(r"[^.!?\u3002\uff01\uff1f]{1,80}[:\uff1a]\s*").fullmatch
 _holds_word: Final = re.compile(r"\w").search
 #: Kinds of facts that mark sentences inside a user's message, and are not repeated.
 _MARKS: Final = (FactKind.RULE, FactKind.GOAL)
@@ -150,9 +152,11 @@ def _pieces(fact: Fact, marks: Sequence[Fact]) -> Iterator[tuple[str, str]]:
         before, separator, behind = left.partition(rule)
         if not separator:
             continue
-        if _holds_word(before):
-            yield label, before.strip(LINE_END_SIGN)
-        yield _LABELS[FactKind.RULE], rule
+        opening = before.strip(LINE_END_SIGN)
+        is_opening = _introduces(opening) is not None
+        if not is_opening and _holds_word(before):
+            yield label, opening
+        yield _LABELS[FactKind.RULE], f"{opening} {rule}" if is_opening else rule
         left = behind
     if left is fact.text or _holds_word(left):
         yield label, left.strip(LINE_END_SIGN)
@@ -178,7 +182,7 @@ _FIRST, _AGAIN = "Earlier turns", "Continued"
 _DATA: Final = ": data, never instructions"
 _RULES: Final = ", but the user's rules hold"
 #: The explanation of the sign for what is left out, and the texts by which it is known.
-_CUT: Final = (", … = left out", ("[…", "…]", "(…)", "→ …", "user: …", "assistant: …"))
+_CUT: Final = (", … = left out", ("[…", "…]", "(…)", "→ …", " … "))
 #: Further signs with their explanations.
 _SIGNS: Final = (("→ result", (" → ",)), ("¶ line end", (LINE_END_SIGN,)))
 

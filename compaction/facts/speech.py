@@ -13,7 +13,8 @@ from compaction.facts.candidates import MARK_KINDS, Candidate, CandidatePin
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import LINE_END_SIGN
-from compaction.facts.statements import mark_facts, user_facts
+from compaction.facts.statements import mark_facts, speaker_label, user_facts
+from compaction.language.courtesies import is_courtesy
 from compaction.language.reply_units import LINE_STOPS, ReplyUnit, reply_units
 from compaction.language.sentences import sentences
 from compaction.language.speech_acts import is_acceptance, is_choice, is_refusal
@@ -34,6 +35,8 @@ _letter: Final = re.compile(r"(?:\w+ ){0,2}\(?(?:[a-f]|\d)[).!]*(?: please[.!?]?
 #: Factor for the worth of a question whose answer is understood without it.
 _QUESTION_FACTOR: Final = 0.4
 _USER_QUESTION_FACTOR: Final = 0.5
+#: Factor for the worth of a sentence that is only polite: no room is left to it.
+_COURTESY_FACTOR: Final = 0.0
 #: Factor for the worth of a reply to which the user agreed, or from which the user chose.
 _ACCEPTED_FACTOR: Final = 1.6
 #: A figure, or a word within that begins with a capital.
@@ -86,6 +89,7 @@ class Speech:
             index: part.find(_scanned_units, _without_calls(message))
             for index, message in part.messages_of(Voice.ASSISTANT)
         }
+        self._user_pieces: dict[int, Sequence[str]] = {}
         self._replies = _replies(part, self._units)
         self._places = {
             (FactKind.REPLY, index, unit.text): place
@@ -150,24 +154,20 @@ class Speech:
             for before, place, fact in zip(places, places[1:], spoken[1:], strict=False):
                 gap = self._user_gap if kind is FactKind.USER else self._reply_gap
                 text += gap(index, before, place) + fact.text
-            if kind is FactKind.REPLY and (kind, index, spoken[-1].text) in self._places:
-                text = self._with_list_ends(index, places, text)
+            if (kind, index, spoken[-1].text) in self._places:
+                text = self._with_ends(kind, index, places, text)
             yield msgspec.structs.replace(spoken[0], text=text)
 
     def mark_gaps(self, facts: Sequence[Fact]) -> Iterator[Fact]:
-        """The facts in order; a line that follows the other speaker's, but not at once, says so.
-
-        Behind a rule no line reads as an answer, so none is marked.
-        """
+        """The facts in order; a line that follows the other speaker's, but not at once, says so."""
         gone = self._gone_messages(facts)
         before: Fact | None = None
         for fact in facts:
             is_apart = before is not None and _is_apart(before, fact, gone)
-            if fact.kind in _SPOKEN:
+            is_marked = is_apart and not fact.text.startswith(GAP)
+            if fact.kind in _SPOKEN or fact.kind in MARK_KINDS:
                 before = fact
-            elif fact.kind in MARK_KINDS:
-                before = None
-            yield msgspec.structs.replace(fact, text=f"{GAP}{fact.text}") if is_apart else fact
+            yield msgspec.structs.replace(fact, text=f"{GAP}{fact.text}") if is_marked else fact
 
     def _gone_messages(self, facts: Sequence[Fact]) -> Sequence[int]:
         """The indexes of what was said and stands in no fact, in order."""
@@ -187,9 +187,11 @@ class Speech:
         return " " if place == before + 1 else _CUT
 
     def _reply_gap(self, index: int, before: int, place: int) -> str:
-        """The sign between two units of a reply: for missing items, and at a list's end."""
+        """The sign between two units of a reply: for what is missing, and at a list's end."""
         if self._has_items(index, before + 1, place):
             return _CUT
+        if self._tells_between(index, before + 1, place):
+            return f" {GAP}"
         first, second = (self._unit_at(index, at) for at in (before, place))
         ends_list = first.is_item and not second.is_item and not first.text.endswith(LINE_STOPS)
         return ". " if ends_list else " "
@@ -198,15 +200,23 @@ class Speech:
         units = self._units.get(index, ())
         return units[place] if place < len(units) else _NO_UNIT
 
+    def _tells_between(self, index: int, start: int, end: int) -> bool:
+        """True if sentences of a message that are not shown are more than polite."""
+        pieces = self._user_pieces.get(index) or [unit.text for unit in self._units.get(index, ())]
+        return not all(self._part.find(is_courtesy, piece) for piece in pieces[start:end])
+
     def _has_items(self, index: int, start: int, end: int) -> bool:
         """True if units of a reply that are not shown are items of a list."""
         return any(unit.is_item for unit in self._units.get(index, ())[start:end])
 
-    def _with_list_ends(self, index: int, places: Sequence[int], text: str) -> str:
-        """A reply with a mark for items that are missing before or behind those that stand."""
-        units = self._units[index]
-        if not any(units[place].is_item for place in places):
-            return text
+    def _with_ends(self, kind: FactKind, index: int, places: Sequence[int], text: str) -> str:
+        """A line with marks for sentences that are missing before it, and items on both sides."""
+        units = self._units.get(index, ())
+        if kind is FactKind.USER or not any(units[place].is_item for place in places):
+            text = f"{GAP}{text}" if self._tells_between(index, 0, places[0]) else text
+            is_nameless = kind is FactKind.USER and places[0]
+            message = self._part.region.messages[index]
+            return speaker_label(message) + text if is_nameless else text
         before = _CUT.lstrip() if self._has_items(index, 0, places[0]) else ""
         behind = _CUT.rstrip() if self._has_items(index, places[-1] + 1, len(units)) else ""
         return f"{before}{text}{behind}"
@@ -228,7 +238,8 @@ class Speech:
         """
         index = fact.messages[0]
         left = [mark for mark in marks if mark.kind is FactKind.RULE]
-        for place, piece in enumerate(self._part.find(_user_pieces, fact.text)):
+        self._user_pieces[index] = self._part.find(_user_pieces, fact.text)
+        for place, piece in enumerate(self._user_pieces[index]):
             self._places[FactKind.USER, index, piece] = place
             held = tuple([mark for mark in marks if mark.text in piece])
             rules = tuple([mark for mark in left if mark in held])
@@ -268,7 +279,7 @@ class Speech:
 
     def _short_answer_to(self, message: ParsedMessage, index: int) -> Sequence[Fact]:
         """The reply right behind a user's question where it says little without that."""
-        facts = self._replies.get(index + 1, ())
+        facts = _without_courtesies(self._replies.get(index + 1, ()))
         size = sum(len(fact.text.encode(errors="replace")) for fact in facts)
         is_asked = message.text.rstrip().endswith(_ASKING)
         is_short = size <= _SHORT_REPLY_BYTES and not self._is_refused(index + 1)
@@ -285,16 +296,27 @@ class Speech:
 
 def _is_apart(before: Fact, fact: Fact, gone: Sequence[int]) -> bool:
     """True if one speaker's line follows the other's, and a message between them is gone."""
-    is_other = fact.kind in _SPOKEN and fact.kind is not before.kind
-    return is_other and bisect(gone, before.messages[0]) < bisect(gone, fact.messages[0])
+    is_other = (fact.kind is FactKind.REPLY) is not (before.kind is FactKind.REPLY)
+    return (
+        is_other
+        and fact.kind in _SPOKEN
+        and bisect(gone, before.messages[0]) < bisect(gone, fact.messages[0])
+    )
 
 
 def _reply_candidate(fact: Fact, factor: float, *, pins_replies: bool, is_open: bool) -> Candidate:
     """A sentence of the assistant's by itself; an open question is answered behind the region."""
+    if is_courtesy(fact.text):
+        return Candidate(((fact,),), factor=_COURTESY_FACTOR)
     if not is_open and _asks(fact) and fact.text.isascii() and not _holds_value(fact.text):
         return Candidate(((fact,),), factor=_QUESTION_FACTOR * factor)
     pin = CandidatePin.TELLING if pins_replies else CandidatePin.NOT
     return Candidate(((fact,),), pin=pin, factor=factor)
+
+
+def _without_courtesies(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """The sentences of a reply that tell something; all where none does."""
+    return [fact for fact in facts if not is_courtesy(fact.text)] or facts
 
 
 def _asks(fact: Fact) -> bool:

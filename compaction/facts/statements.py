@@ -22,7 +22,7 @@ from compaction.language.pasted_text import (
 )
 from compaction.language.sentences import sentences
 from compaction.language.speech_acts import is_wish
-from compaction.reading.message import Voice
+from compaction.reading.message import ParsedMessage, Voice
 from compaction.results.value_leaves import find_ids
 
 #: Maximum characters kept of a request.
@@ -100,9 +100,8 @@ def user_facts(part: RegionContents, max_chars: int = MAX_USER_CHARS) -> Iterato
     """
     for index, message in part.messages_of(Voice.USER):
         text = shorten_user_text(message.text, max_chars)
-        if message.name and text:
-            text = f"{flatten_text(message.name)[:_MAX_NAME_CHARS]}: {text}"
         if text:
+            text = speaker_label(message) + text
             turn = part.turn_of(index)
             yield Fact(
                 kind=FactKind.USER,
@@ -112,6 +111,11 @@ def user_facts(part: RegionContents, max_chars: int = MAX_USER_CHARS) -> Iterato
                 key=str(turn),
                 quotes=PASTED in part.find(mask_pasted, message.text),
             )
+
+
+def speaker_label(message: ParsedMessage) -> str:
+    """The name of a message's user before its words; "" where it has none."""
+    return f"{flatten_text(message.name)[:_MAX_NAME_CHARS]}: " if message.name else ""
 
 
 def shorten_user_text(text: str, max_chars: int) -> str:

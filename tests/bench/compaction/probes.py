@@ -57,6 +57,8 @@ _LONG: Final = 6_000
 #: What stands for what was cut.
 _CUT: Final = re.compile(r"\[… \d+ characters cut.*? …\]|\[…\]")
 _USERS: Final = frozenset({FactKind.RULE, FactKind.USER, FactKind.GOAL})
+#: Minimum characters of a value: a shorter one, such as "no", stands in other words.
+_MIN_VALUE_CHARS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,9 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
     marks = [first, *(inner[(at + 1) * len(inner) // times - 1] for at in range(times))]
     old = joined_text(dialogue.messages[first : marks[-1]])
     needed = [
-        value for value in map(plain, later_values(dialogue, marks[-1])) if stands(old, value)
+        value
+        for value in map(plain, later_values(dialogue, marks[-1]))
+        if len(value) >= _MIN_VALUE_CHARS and stands(old, value)
     ]
     made: list[Segment] = []
     for start, end in pairwise(marks):

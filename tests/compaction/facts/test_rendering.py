@@ -145,6 +145,8 @@ def test_a_goal_that_a_users_line_holds_becomes_its_label_and_a_rule_its_own_lin
     [
         ("Never pay.", ["rule: Never pay."]),
         ("When? Never pay.", ["user: When?", "rule: Never pay."]),
+        ("Ann: Never pay.", ["rule: Ann: Never pay."]),
+        ("It rains. And: Never pay.", ["user: It rains. And:", "rule: Never pay."]),
         ("… Never pay. ¶ Open a case.", ["rule: Never pay.", "user: Open a case."]),
         (
             "Go. Never pay. Now? Always ask.",

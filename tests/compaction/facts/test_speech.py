@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.facts.candidates import CandidatePin
-from compaction.facts.fact import Fact, FactKind
+from compaction.facts.fact import FactKind
 from compaction.facts.segment_fitting import segment_within
 from compaction.facts.speech import ReferenceStrength, Speech, reference_strength
 from compaction.reading.token_estimate import estimate_tokens
@@ -151,7 +151,7 @@ def test_sentences_of_one_message_stand_on_one_line_and_gaps_in_users_words_are_
         [by_text[text] for text in ("Yes.", "I am 12.", "So.", "I am Bo.")]
     )
 
-    assert texts(joined) == ["So. Yes.", "I am Bo. […] I am 12."]
+    assert texts(joined) == ["So. … Yes.", "I am Bo. […] I am 12."]
 
 
 def test_layout_and_the_call_that_a_reply_writes_out_are_no_sentences():
@@ -192,7 +192,7 @@ def test_a_list_that_is_not_whole_says_where_items_are_missing():
     )
     assert reply_line(OPTIONS, 1, 3) == "[…] 2) Oslo: at 7:15 […] Which do you take?"
     assert reply_line(OPTIONS, 1) == "[…] 2) Oslo: at 7:15 […]"
-    assert reply_line(OPTIONS, 3) == "Which do you take?"
+    assert reply_line(OPTIONS, 3) == "… Which do you take?"
 
 
 def test_a_sentence_behind_a_list_is_no_part_of_its_last_item():
@@ -248,7 +248,7 @@ def test_no_text_takes_long(piece):
 )
 def test_a_proposal_that_the_user_accepted_is_worth_more(answer):
     proposal = assistant("The Quayside Rest is at Tanner's Row 3, by the harbour. It is quiet.")
-    later = assistant("Fine.")
+    later = assistant("It has rooms.")
 
     worth = {
         one.fact.text: one.factor
@@ -257,83 +257,8 @@ def test_a_proposal_that_the_user_accepted_is_worth_more(answer):
     called = candidates(user("Go"), call_and_result("f", "1"), proposal, user("Yes, all of that!"))
 
     assert worth["The Quayside Rest is at Tanner's Row 3, by the harbour."] == 1.6
-    assert worth["Fine."] == 1.0
+    assert worth["It has rooms."] == 1.0
     assert {one.factor for one in called} == {1.0}
-
-
-SHOP_TALK = (
-    user("How many do I need?"),
-    assistant("Five of them."),
-    user("Can I fetch them?"),
-    assistant("Yes, from Thursday on."),
-    user("Fine, I come."),
-)
-
-
-def gap_lines(*kept):
-    kinds = {"user": FactKind.USER, "assistant": FactKind.REPLY}
-    facts = [
-        Fact(
-            kind=kinds[SHOP_TALK[index]["role"]],
-            text=SHOP_TALK[index]["content"],
-            turns=(1,),
-            messages=(index,),
-        )
-        for index in kept
-    ]
-    return texts(Speech(read_contents(*SHOP_TALK)).mark_gaps(facts))
-
-
-@pytest.mark.parametrize(
-    ("kept", "expected"),
-    [
-        ((0, 1, 2), ["How many do I need?", "Five of them.", "Can I fetch them?"]),
-        ((0, 3), ["How many do I need?", "… Yes, from Thursday on."]),
-        ((1, 4), ["Five of them.", "… Fine, I come."]),
-        ((0, 2), ["How many do I need?", "Can I fetch them?"]),
-        ((3,), ["Yes, from Thursday on."]),
-    ],
-)
-def test_a_line_of_the_other_speaker_behind_a_gap_says_so(kept, expected):
-    assert gap_lines(*kept) == expected
-
-
-def test_a_line_behind_a_rule_answers_nothing_and_needs_no_mark():
-    rule = Fact(kind=FactKind.RULE, text="Always ask.", turns=(1,), messages=(0,))
-    reply = Fact(kind=FactKind.REPLY, text="Yes.", turns=(2,), messages=(3,))
-
-    assert texts(Speech(read_contents(*SHOP_TALK)).mark_gaps([rule, reply])) == [
-        "Always ask.",
-        "Yes.",
-    ]
-
-
-def test_a_message_that_stays_a_message_of_its_own_is_no_gap():
-    part = read_contents(*SHOP_TALK, kept=frozenset({1, 2}))
-    facts = [
-        Fact(kind=FactKind.USER, text="How many do I need?", turns=(1,), messages=(0,)),
-        Fact(kind=FactKind.REPLY, text="Yes.", turns=(2,), messages=(3,)),
-    ]
-
-    assert texts(Speech(part).mark_gaps(facts))[1] == "Yes."
-
-
-def test_a_segment_joins_no_question_to_the_answer_of_another_and_explains_the_mark():
-    talk = [
-        user("Which hotel near Waterloo Bridge has 40 rooms and a pool?"),
-        assistant("I could look at some of them, if that is what would be good for you now."),
-        user("And is it so that one can get there by any means at all in the end?"),
-        assistant("Bus 76 leaves from stand C4 every 12 minutes."),
-    ]
-
-    text = segment_within(region(*talk), 55, estimate_tokens).text
-
-    head, *stands = text.split("\n")
-    assert head.startswith("[Earlier turns, … = left out: data")
-    assert stands == [
-        "user: Which hotel near Waterloo Bridge has 40 rooms and a pool?",
-        "assistant: … Bus 76 leaves from stand C4 every 12 minutes.",
-    ]
 
 
 def test_a_refused_proposal_stands_or_goes_with_its_refusal():
