@@ -42,6 +42,28 @@ def test_figures_are_worth_more_than_names_and_names_more_than_short_words():
     assert first_worth(words, "it") == 0.0
 
 
+@pytest.mark.parametrize(
+    ("word", "first", "again"),
+    [
+        ("W-12", 1.0 + 4 * 0.5, 0.1),
+        ("W-123456789-of-a-long-kind", 1.0 + 12 * 0.5, 0.1),
+        ("Unseen", 6 * 0.35, 0.1),
+        ("extraordinarily", 10 * 0.1, 0.4),
+        ("Rome", 4 * 0.35 * 2.0, 0.1),
+        ("Oslo", 4 * 0.35 * 2.0 * 0.7124, 0.1),
+        ("Bonn", 4 * 0.35 * 1.4 * 0.7124, 0.1),
+    ],
+    ids=["figure", "long", "name", "plain", "named later", "said twice", "in two results"],
+)
+def test_worth_of_a_word_and_the_share_that_is_left_where_it_stands_again(word, first, again):
+    orders = [call_and_result("order", "from Bonn", f"c{n}", number=n) for n in (1, 2)]
+    spoken = [user("Send W-4711 to Oslo."), assistant("Oslo gets it."), *orders]
+    words = words_in(*spoken, user("Is Rome near?"), assistant("Yes."), end=6, point=8)
+
+    assert first_worth(words, word) == pytest.approx(first, rel=1e-3)
+    assert words.again[word] / words.first[word] == pytest.approx(again, rel=1e-3)
+
+
 def test_a_word_that_later_messages_name_is_worth_more():
     turns = [*DESK, user("Which street?"), assistant("Where do you live?")]
     seen, unseen = (words_in(*turns, end=4, point=point) for point in (6, 4))

@@ -122,8 +122,9 @@ def test_without_the_database_a_layout_that_harms_is_used_no_more_here_for_a_whi
     store, tasks, clock = open_store(tmp_path, UnreachableStore), LoopTasks(), ManualClock(NOW)
     guard = PlanningGuard(store, tasks, now=clock)
     run(stop_layout(guard, tasks, layout=1))
+    clock.now += 599
     versions = [guard.layout_in_force(PLACE, version) for version in (1, 2)]
-    clock.now += 601
+    clock.now += 1
 
     assert "Layout 1 could not be rolled back" in caplog.text
     assert (versions, guard.layout_in_force(PLACE, 1)) == ([0, 2], 1)
@@ -145,8 +146,9 @@ def test_without_the_database_it_passes_through_here_for_a_while(tmp_path, caplo
     guard = PlanningGuard(store, tasks, now=clock)
     run(stepped_back(guard, tasks))
 
+    clock.now += 599
     assert guard.is_suspended(PLACE)
-    clock.now += 601
+    clock.now += 1
     assert not guard.is_suspended(PLACE)
     assert "in this process alone" in caplog.text
     store.close(5)
