@@ -11,9 +11,9 @@ from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import Plan, more_splits
 from proxy.prefix.conversations import ResolvedConversation
 from proxy.prefix.explain.findings import CallEvidence
-from proxy.prefix.layouts.agent_shapes import TextSplits, long_texts
+from proxy.prefix.layouts.agent_shapes import TextSplits, longest_text, text_groups
 from proxy.prefix.message_cache import Beginning, MessageCache
-from proxy.prefix.prediction.leading_texts import SeenTexts, TextOwner
+from proxy.prefix.prediction.leading_texts import LongText, SeenTexts, TextOwner
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
@@ -148,10 +148,13 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         if self.turns or self.request.origin is not None:
             return self
         splits, name, values = [], self.conversation, self.chain.values
-        for text in long_texts(self.prompt, self.known):
+        for group in text_groups(self.known):
+            text = self._longest_text(texts, group)
+            if text is None:
+                continue
             before = values[max(0, len(values) - 1 - len(self.known) + text.message)]
             start = hash((self.request.feature, text.grows))
-            seen_text = texts.split(start, text.words, TextOwner(before, name), grows=text.grows)
+            seen_text = texts.split(start, text, TextOwner(before, name))
             if seen_text.splits or not (text.grows or text.is_last):
                 splits.append(TextSplits(text.message, text.part, seen_text.splits))
             name = seen_text.owner.conversation if text.grows else name
@@ -159,6 +162,16 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         if name != self.conversation:
             resolved = ResolvedConversation(name=name, is_sure=False)
         return msgspec.structs.replace(self, splits=tuple(splits), resolved=resolved)
+
+    def _longest_text(self, texts: SeenTexts, group: tuple[int, ...]) -> LongText | None:
+        """The longest text of some messages; its words are left out where they were seen."""
+        key = hash((group, *[self.prompt.messages[index] for index in group]))
+        text = texts.longest.get(key)
+        if text is None or not texts.knows(hash((self.request.feature, text.grows)), text.digest):
+            text = longest_text(self.prompt, group)
+            if text is not None:
+                texts.longest.put(key, text._replace(words=b""))
+        return text
 
     def without_words(self) -> "Draft":
         """The draft without its words, for what need not hold them while it waits."""

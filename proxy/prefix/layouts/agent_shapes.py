@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from proxy.prefix.prediction.leading_texts import LongText
 from proxy.prefix.prompts.fingerprints import digest_without_marks
 from proxy.prefix.prompts.objects import (
     Unplannable,
@@ -187,24 +188,6 @@ class TextSplits(NamedTuple):
     ends: tuple[int, ...]
 
 
-class LongText(NamedTuple):
-    """A text that may be parted.
-
-    Attributes:
-        message: Index of its message.
-        part: Index within that message's content.
-        words: Its JSON, without quotes.
-        grows: True if later calls may send it with more in it.
-        is_last: True if no text of the same message, or of the instructions, stands behind it.
-    """
-
-    message: int
-    part: int
-    words: bytes
-    grows: bool
-    is_last: bool
-
-
 class SplitMessage(NamedTuple):
     """A user's message in several blocks.
 
@@ -231,20 +214,26 @@ class SplitMessage(NamedTuple):
         ]
 
 
-def long_texts(prompt: Prompt, readings: Sequence[MessageReading]) -> Iterator[LongText]:
-    """The longest instructions, and the longest message of a user that nobody answered yet.
+def text_groups(readings: Sequence[MessageReading]) -> Iterator[tuple[int, ...]]:
+    """The indexes of instructions, and of a user's messages that nobody answered yet."""
+    roles = [reading.role for reading in readings]
+    first = count_leading_roles(roles)
+    yield tuple(range(first))
+    if ASSISTANT not in roles:
+        yield tuple([index for index in range(first, len(roles)) if roles[index] == _USER])
+
+
+def longest_text(prompt: Prompt, group: Sequence[int]) -> LongText | None:
+    """The longest text of some messages; None where none is long.
 
     Raises:
         Unplannable: If a message cannot be read.
     """
-    roles = [reading.role for reading in readings]
-    first = count_leading_roles(roles)
-    unanswered = () if ASSISTANT in roles else range(first, len(roles))
-    for which in (range(first), [index for index in unanswered if roles[index] == _USER]):
-        texts = [text for index in which for text in _message_texts(prompt, index)]
-        if texts:
-            longest = max(texts, key=lambda text: len(text.words))
-            yield longest._replace(is_last=longest.is_last and longest.message == which[-1])
+    texts = [text for index in group for text in _message_texts(prompt, index)]
+    if not texts:
+        return None
+    longest = max(texts, key=lambda text: len(text.words))
+    return longest._replace(is_last=longest.is_last and longest.message == group[-1])
 
 
 def split_instructions(prompt: Prompt, splits: Sequence[TextSplits]) -> Prompt:
@@ -299,7 +288,7 @@ def _message_texts(prompt: Prompt, index: int) -> Iterator[LongText]:
         words = _text_json(raw)[1:-1]
         if len(words) >= _MIN_TEXT_BYTES:
             is_last = part == len(parts) - 1
-            yield LongText(index, part, words, grows=is_user, is_last=is_last)
+            yield LongText(index, part, words, hash(words), grows=is_user, is_last=is_last)
 
 
 def _split_content(prompt: Prompt, split: TextSplits, roles: frozenset[str]) -> list[bytes]:

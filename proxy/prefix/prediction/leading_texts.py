@@ -66,6 +66,8 @@ _BACKSLASH: Final = b"\\"
 _KEY_BYTES: Final = 110
 _TEXT_BYTES: Final = 700
 _CHUNK_BYTES, _CLOSING_BYTES, _SPLIT_BYTES = 12, 220, 36
+#: Bytes of a longest text whose words are not kept.
+_LONGEST_BYTES: Final = 250
 
 
 def leading_lines(prompt: Prompt, blocks: Sequence[PromptBlock]) -> dict[int, TextLines]:
@@ -196,6 +198,26 @@ def _shared_size(call: SentCall, block: int, other: TextLines) -> int:
     return sum(lines.sizes[:same]) * call.blocks[block].size // max(1, lines.size)
 
 
+class LongText(NamedTuple):
+    """A text that may be parted.
+
+    Attributes:
+        message: Index of its message.
+        part: Index within that message's content.
+        words: Its JSON, without quotes; b"" where only its digest is remembered.
+        digest: Python's own hash of its words.
+        grows: True if later calls may send it with more in it.
+        is_last: True if no text of the same message, or of the instructions, stands behind it.
+    """
+
+    message: int
+    part: int
+    words: bytes
+    digest: int
+    grows: bool
+    is_last: bool
+
+
 class TextOwner(NamedTuple):
     """The conversation that a text stands in, and what stands for all that was said before it."""
 
@@ -239,40 +261,50 @@ class SeenText(NamedTuple):
 
 
 class SeenTexts:
-    """The latest texts of a team."""
+    """The latest texts of a team.
+
+    Attributes:
+        longest: The longest text of messages that were sent, by what stands for them.
+    """
 
     def __init__(self) -> None:
         self._texts: LruCache[int, SeenText] = LruCache(weigh=lambda text: text.weight)
-        self.indexes: Sequence[LruCache[int, Any]] = (self._texts,)
+        self.longest: LruCache[int, LongText] = LruCache(entry_bytes=_LONGEST_BYTES)
+        self.indexes: Sequence[LruCache[int, Any]] = (self._texts, self.longest)
 
-    def split(self, start: int, words: bytes, owner: TextOwner, *, grows: bool) -> SeenText:
+    def knows(self, start: int, digest: int) -> bool:
+        """True if words with this hash were seen, so that they need not be read again."""
+        return hash((start, digest)) in self._texts
+
+    def split(self, start: int, text: LongText, owner: TextOwner) -> SeenText:
         """A text with the places at which it is parted, by those that were seen; it is remembered.
 
         Args:
             start: Stands for the texts that it is compared with.
-            words: Its JSON, without quotes.
+            text: It may have grown before words that close it in every call, where it grows.
             owner: The conversation that it stands in. Where it is a text of another one that grew,
                 it stands in that.
-            grows: True if it may have grown before words that close it in every call.
         """
-        same = self._texts.get(hash((start, words)))
+        key = hash((start, text.digest))
+        same = self._texts.get(key)
         if same is not None:
             is_own = same.owner.before == owner.before
             return same if is_own else same._replace(owner=owner)
-        text = _read_text(start, words, owner, grows=grows)
-        earlier = next(filter(None, map(self._texts.peek, reversed(text.chain))), None)
+        words = text.words
+        seen_text = _read_text(start, words, owner, grows=text.grows)
+        earlier = next(filter(None, map(self._texts.peek, reversed(seen_text.chain))), None)
         if earlier is not None:
-            closing = text.grown_from(earlier, words)
-            text = text._replace(splits=_splits_after(earlier, text, words, closing))
+            closing = seen_text.grown_from(earlier, words)
+            splits = _splits_after(earlier, seen_text, words, closing)
+            seen_text = seen_text._replace(splits=splits)
             if closing >= 0 and earlier.owner.before == owner.before:
-                text = text._replace(owner=earlier.owner)
-        keys = [
-            hash((start, words)),
-            *(text.chain[chunk] for chunk in _key_places(len(text.chain))),
-        ]
-        text = text._replace(weight=_KEY_BYTES + _text_bytes(text) // len(keys))
-        self._texts.put_all(keys, text)
-        return text
+                seen_text = seen_text._replace(owner=earlier.owner)
+        places = _key_places(len(seen_text.chain))
+        keys = [key, *(seen_text.chain[chunk] for chunk in places)]
+        weight = _KEY_BYTES + _text_bytes(seen_text) // len(keys)
+        seen_text = seen_text._replace(weight=weight)
+        self._texts.put_all(keys, seen_text)
+        return seen_text
 
 
 def _splits_after(earlier: SeenText, text: SeenText, words: bytes, closing: int) -> tuple[int, ...]:

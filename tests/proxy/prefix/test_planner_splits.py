@@ -74,6 +74,21 @@ def test_third_session_reads_what_the_second_stored():
     assert reads[2] * 4 >= len(RULES) * 0.9
 
 
+def test_a_call_that_is_sent_again_is_parted_as_before_also_once_its_texts_were_dropped():
+    process = PlanningProcess(CLAUDE)
+    first_call(process, 1)
+    second = first_call(process, 2)
+    again = first_call(process, 2)
+    seen_texts = process.planner.memory.of(second.draft.request.team).texts
+    while len(seen_texts.indexes[0]):
+        seen_texts.indexes[0].drop_oldest()
+    forgotten = first_call(process, 2)
+
+    assert len(texts(second.prompt)) == 2
+    assert second.body == again.body == forgotten.body
+    assert len(seen_texts.indexes[0]) > 0
+
+
 def instructions_in_two(session: int, *, in_parts: bool) -> list[dict[str, Any]]:
     """Rules that all sessions share, and a customer behind them in a text of its own."""
     pair = [RULES, f"You are talking to customer {session}."]

@@ -8,8 +8,9 @@ import pytest
 from proxy.prefix.layouts.agent_shapes import (
     is_attribution,
     known_shape,
-    long_texts,
+    longest_text,
     part_instructions,
+    text_groups,
     without_attribution,
 )
 from proxy.prefix.message_cache import read_message
@@ -150,4 +151,5 @@ def test_instructions_of_4096_bytes_are_long(size: int, texts: int):
     prompt = native("a" * size)
     readings = [read_message(fingerprint, raw) for raw in prompt.messages]
 
-    assert len(list(long_texts(prompt, readings))) == texts
+    groups = text_groups(readings)
+    assert sum(longest_text(prompt, group) is not None for group in groups) == texts

@@ -12,6 +12,7 @@ from proxy.caches.regime import Regime
 from proxy.caches.regimes import build_cache
 from proxy.prefix.prediction.leading_texts import (
     LeadingTexts,
+    LongText,
     SeenText,
     SeenTexts,
     TextOwner,
@@ -206,8 +207,12 @@ def lines(count: int, letter: str = "a") -> bytes:
 
 def seen_after(earlier: bytes, words: bytes, *, grows: bool = False) -> SeenText:
     texts, owner = SeenTexts(), TextOwner(b"before", b"conversation")
-    texts.split(1, earlier, owner, grows=grows)
-    return texts.split(1, words, owner, grows=grows)
+    texts.split(1, long_text(earlier, grows=grows), owner)
+    return texts.split(1, long_text(words, grows=grows), owner)
+
+
+def long_text(words: bytes, *, grows: bool) -> LongText:
+    return LongText(0, 0, words, hash(words), grows, is_last=True)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +260,8 @@ def test_a_text_grows_before_up_to_twelve_lines_that_close_it(
 def test_a_text_is_parted_at_512_places_at_most():
     texts, owner = SeenTexts(), TextOwner(b"before", b"conversation")
     splits = [
-        len(texts.split(1, lines(120 + turn), owner, grows=True).splits) for turn in range(520)
+        len(texts.split(1, long_text(lines(120 + turn), grows=True), owner).splits)
+        for turn in range(520)
     ]
 
     assert splits[510:515] == [510, 511, 512, 512, 512]
