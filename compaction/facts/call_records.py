@@ -142,8 +142,6 @@ def action_facts(
 
 #: Tools that only record the model's thoughts.
 _THINK: Final = frozenset({"think", "thinking", "sequentialthinking", "sequential_thinking"})
-#: Maximum characters of a tool's name; the rest is ignored.
-_MAX_NAME_CHARS: Final = 128
 
 
 def record_facts(
@@ -172,7 +170,7 @@ def record_facts(
 
 
 def _is_thought(exchange: ToolExchange) -> bool:
-    return not exchange.result and exchange.called.name[:_MAX_NAME_CHARS].lower() in _THINK
+    return not exchange.result and exchange.called.name.lower() in _THINK
 
 
 def _earlier_record_turns(part: RegionContents) -> Mapping[str, int]:

@@ -279,8 +279,8 @@ def _add_covered_names(word: str, covered: set[str]) -> None:
 MAX_ARGUMENT_CHARS: Final = 160
 #: Maximum share of a region's tokens for lines with errors.
 _FAULTS_SHARE: Final = 0.03
-#: Minimum characters for lines with errors in a short region.
-_MIN_FAULT_CHARS: Final = 300
+#: Minimum tokens for lines with errors in a short region.
+_MIN_FAULT_TOKENS: Final = 300
 #: Marks an omission, so that no list is read as complete.
 MORE_SIGN: Final = "…"
 
@@ -351,7 +351,7 @@ def _command_with_outcome(exchange: ToolExchange, outcome: str) -> str:
 
 def _outcome_texts(part: RegionContents, ended: Mapping[int, CallOutcome]) -> Mapping[int, str]:
     """The outcome of each; the latest name all failures, others as many as fit."""
-    room = max(_MIN_FAULT_CHARS, region_tokens(part) * _FAULTS_SHARE)
+    room = max(_MIN_FAULT_TOKENS, region_tokens(part) * _FAULTS_SHARE)
     texts: dict[int, str] = {}
     for index in reversed(list(ended)):
         max_lines = MAX_FAULT_LINES if room > 0 else int(ended[index].is_wrong)

@@ -73,6 +73,16 @@ def test_a_success_before_a_failure_or_about_another_thing_is_no_recovery():
     assert recovered_calls(failed, other) == {}
 
 
+@pytest.mark.parametrize(("chars", "recoveries"), [(64, 1), (65, 0)])
+def test_calls_are_about_one_thing_by_an_argument_of_up_to_64_characters(
+    chars: int, recoveries: int
+):
+    failed = call_and_result("pay", "error: no funds", "a", to="M" * chars)
+    paid = call_and_result("pay", '{"id": "T1"}', "b", to="M" * chars)
+
+    assert len(recovered_calls(failed, paid)) == recoveries
+
+
 def test_a_failure_of_an_earlier_segment_is_recovered():
     first = segment_within(region(*PAYMENTS, end=2), 0, estimate_tokens)
 

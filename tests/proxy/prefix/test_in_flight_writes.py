@@ -207,6 +207,15 @@ def test_below_the_minimum_nothing_is_written_that_could_be_waited_for(calls):
     assert calls.find_wait(marked_call("two", ("rules", 1_000), rates=dear), 10.1) is None
 
 
+def test_4096_writes_and_1024_kinds_of_answers_are_remembered_by_default():
+    calls = InFlightWrites()
+    for number in range(1_100):
+        calls._first_bytes.put(("upstream", str(number), True), 1.0)
+
+    assert calls._max_writes == 4_096
+    assert 1_000 < len(calls._first_bytes) <= 1_024
+
+
 def test_remembered_writes_are_bounded():
     calls = InFlightWrites(max_writes=3)
     for number in range(50):

@@ -53,12 +53,18 @@ def evidence(call: SentCall, *before: SentCall) -> CallEvidence:
     )
 
 
-@pytest.mark.parametrize(("read", "is_miss"), [(1_520, False), (1_519, True)])
-def test_a_twentieth_less_than_could_be_read_is_an_error_of_estimates(read: int, is_miss: bool):  # noqa: FBT001
-    call = users(VLLM, ("a", 1_600))
-    usage = Usage(input=1_600 - read, cache_read=read)
+@pytest.mark.parametrize(
+    ("again", "new", "read"),
+    [(1_600, 0, 1_520), (640, 0, 575), (1_600, 1_600, 1_280)],
+    ids=["a twentieth", "64 tokens of a short prompt", "a fifth of what else there is"],
+)
+def test_a_little_less_than_could_be_read_is_an_error_of_estimates(again: int, new: int, read: int):
+    call, before = (users(VLLM, ("a", again), (name, new)) for name in "bc")
+    total = again + new
 
-    assert (explain_miss(evidence(call, call), usage) is not None) is is_miss
+    for cache_read, is_miss in ((read, False), (read - 1, True)):
+        usage = Usage(input=total - cache_read, cache_read=cache_read)
+        assert (explain_miss(evidence(call, before), usage) is not None) is is_miss
 
 
 def test_a_call_read_as_far_as_possible_has_no_miss():

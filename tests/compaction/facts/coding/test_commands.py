@@ -3,7 +3,13 @@ import time
 import msgspec
 import pytest
 
-from compaction.facts.coding.commands import call_purposes, names_to_keep
+from compaction.facts.coding.commands import (
+    _covered_names,
+    _name_score,
+    _SeenName,
+    call_purposes,
+    names_to_keep,
+)
 from compaction.facts.region_contents import read_region
 from compaction.facts.segment_fitting import segment_within
 from compaction.reading.harness_results import assign_voices
@@ -256,3 +262,33 @@ def test_purposes_have_150_tokens_or_a_share_of_a_region(weight, count):
     steps = [step("see why it waits", f"c{n}", f"x{n}") for n in range(60)]
 
     assert len(purposes(*steps, weight=weight)) == count
+
+
+NAMES = " ".join(f"early_{number}" for number in range(400))
+
+
+@pytest.mark.parametrize(
+    ("shown", "paths", "names"), [(NAMES[:550], 0, 24), (f"{LISTING}\n{NAMES}", 65, 38)]
+)
+def test_names_have_100_tokens_or_15_percent_of_a_region_and_paths_three_quarters(
+    shown: str, paths: int, names: int
+):
+    kept = names_kept(read_contents(call_and_result("bash", shown, command="x")))[0]
+    shown_paths = sum("/" in name for name in kept)
+
+    assert (shown_paths, len(kept) - shown_paths) == (paths, names)
+
+
+@pytest.mark.parametrize(("here", "score"), [(1, 2.0), (7, 1.0), (13, 2 / 3)])
+def test_the_score_of_a_name_is_half_six_calls_later(here: int, score: float):
+    name = _SeenName()
+    name.weight, name.times = 1, 2
+
+    assert _name_score(name, here) == score
+
+
+def test_sixteen_folders_of_a_path_are_covered():
+    steps = [f"s{number}" for number in range(20)]
+    covered = _covered_names("/".join(steps))
+
+    assert ["/".join(steps[:end]) in covered for end in (15, 16, 17)] == [True, True, False]

@@ -1,5 +1,7 @@
 """The parts of a command's result that stay: its exit, its failures and its names."""
 
+import pytest
+
 from compaction.facts.coding.commands import command_facts
 from tests.compaction.facts.regions import (
     call_and_result,
@@ -75,6 +77,21 @@ def test_failures_of_a_test_run_and_of_a_log_stay():
         ),
         "sh(cmd=cat log0) → ERROR job 5 failed: DiskFull on vol-7",
     ]
+
+
+@pytest.mark.parametrize(("calls", "words", "detailed"), [(20, 0, 6), (40, 20_000, 15)])
+def test_errors_have_300_tokens_or_three_percent_of_a_region(calls: int, words: int, detailed: int):
+    runs = [call_and_result("sh", PYTEST, f"c{n}", cmd=f"pytest -q {n}") for n in range(calls)]
+    facts = texts(bare_facts(read_contents(user("word " * words), *runs)))
+
+    assert sum("TimeoutError: upstream" in fact for fact in facts) == detailed
+
+
+@pytest.mark.parametrize(("chars", "is_whole"), [(160, True), (161, False)])
+def test_an_argument_of_160_characters_stands_whole(chars: int, *, is_whole: bool):
+    (fact,) = texts(named_facts(read_contents(call_and_result("bash", "ok", command="y" * chars))))
+
+    assert ("y" * chars in fact) == is_whole
 
 
 def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.facts.coding.file_slices import CUT_LINES, FileSlice, file_slices
+from compaction.facts.coding.file_slices import CUT_LINES, FileSlice, _holds_part, file_slices
 from tests.compaction.facts.regions import call_and_result, read_contents
 
 MAX_EXCERPT_CHARS = 10_000
@@ -72,6 +72,11 @@ def test_a_slice_with_a_part_of_the_lines_that_an_edit_took_out_is_stale():
         "def height(self):\n    return 0": False,
         "    return self.top\n\ndef width(self):": True,
     }
+
+
+def test_a_part_of_a_file_is_known_by_a_line_of_twelve_characters():
+    assert _holds_part("a = 1\nlength = 120\n", "length = 120\n", "")
+    assert not _holds_part("a = 1\nlength = 12\n", "length = 12\n", "")
 
 
 def test_an_edit_that_failed_changes_nothing():
