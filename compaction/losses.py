@@ -4,13 +4,14 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
+from compaction.compacted_part import CompactedPart
 from compaction.facts.actions import is_action
 from compaction.facts.call_outcomes import OK, UNKNOWN, action_outcome
 from compaction.facts.fact import Fact, FactKind, Region
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import flatten_text, text_head
 from compaction.language.proper_names import proper_names
-from compaction.planner import CompactedPart, CompactionPlanner, CompactionState
+from compaction.planner import CompactionPlanner, CompactionState
 from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import CalledTool, CannotCompactError, ParsedMessage, Voice
 from compaction.reading.message_parser import parse_message

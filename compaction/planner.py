@@ -9,12 +9,13 @@ A longer conversation repeats the decisions of a shorter one that it begins with
 stays the beginning of what is sent later, except at a compaction, and no state has to be stored.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
 import msgspec
 
+from compaction.compacted_part import CompactedPart, PartCompactor
 from compaction.conversation_view import ConversationView, step_cut, turn_cut
 from compaction.cost_model import (
     RETRY_GROWTH_FACTOR,
@@ -26,7 +27,6 @@ from compaction.cost_model import (
     decide_compaction,
     rewrite_cost,
 )
-from compaction.facts.fact import Segment
 from compaction.facts.segment_fitting import Region, SegmentFitter
 from compaction.policy import FACTS_MODES, CompactionPolicy
 from compaction.reading.message import Count
@@ -46,29 +46,6 @@ _INITIAL_SEGMENT_SHARE: Final = 0.15
 _SMALL_REGION_SHARE: Final = 0.25
 #: Maximum share of a target that the last turns may take; where they take more, fewer of them stay.
 _MAX_SUFFIX_TARGET_SHARE: Final = 0.5
-#: Tokens of an added message's envelope.
-_MESSAGE_TOKENS: Final = 4
-
-
-class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A compacted part of a conversation.
-
-    Attributes:
-        at: The point where that was decided.
-        segment: Segment that is sent in its place.
-        kept: Messages of the part that stay messages: those of authority, the request that was
-            under way, and a user's that hold more than text.
-        tokens: Tokens of segment and messages.
-        reason: Reason for compacting it; None until that is decided.
-        index: Text behind the segment that says how to recall what it stands for; "" for none.
-    """
-
-    at: int
-    segment: Segment
-    kept: tuple[int, ...]
-    tokens: int
-    reason: CompactionReason | None = None
-    index: str = ""
 
 
 class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,33 +173,44 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _apply_decision(
         self, state: CompactionState, inputs: CostInputs, end: int
     ) -> CompactionState:
-        """The state with the part up to a cut compacted, if that is due."""
+        """The state with the part up to a cut compacted, if that is due.
+
+        The segment takes long to build: first its likely size has to speak for it.
+        """
         decision = decide_compaction(self.policy, inputs)
         if decision.is_due and not self.policy.force:
             inputs = msgspec.structs.replace(inputs, regrowth=self._suffix_regrowth(state, end))
             decision = decide_compaction(self.policy, inputs)
         if not decision.is_due:
             return msgspec.structs.replace(state, decision=decision)
+        compactor = self._part_compactor(state, end)
+        if not (self.policy.force or self.policy.target):
+            inputs = msgspec.structs.replace(inputs, segment=compactor.likely_tokens())
+            decision = decide_compaction(self.policy, inputs)
+            if not decision.is_due:
+                return _after_vain_try(state, inputs, decision)
+        return self._compact_part(state, inputs, compactor)
+
+    def _compact_part(
+        self, state: CompactionState, inputs: CostInputs, compactor: PartCompactor
+    ) -> CompactionState:
+        """The state with a part compacted, if that is due by the size of its segment."""
         target = self.policy.target - self._tokens_after_point(state)
         max_tokens = target - inputs.fixed - inputs.earlier_segments - inputs.tail
-        compact_part = self._part_compactor(state, end)
-        part = compact_part(max_tokens)
-        share = min(part.tokens / max(1, inputs.region), 1.0)
-        state = msgspec.structs.replace(state, share=share, measured=inputs.region)
+        part = compactor.part_within(max_tokens) if self.policy.target else compactor.part()
+        state = _with_share(state, inputs.region, part.tokens)
         after = self._after_compaction(state, part)
         regrowth = after.suffix.tokens - inputs.tail
         inputs = msgspec.structs.replace(inputs, segment=part.tokens, regrowth=regrowth)
         decision = decide_compaction(self.policy, inputs)
         if not decision.is_due:
-            is_vain = decision.reason is CompactionReason.NO_PROGRESS
-            failed = inputs.region if is_vain else state.failed
-            return msgspec.structs.replace(state, decision=decision, failed=failed)
+            return _after_vain_try(state, inputs, decision)
         prices = self.policy.prices
         saved = prices.read * inputs.gain - rewrite_cost(prices, inputs)
         over = after.sent - target
         if self.policy.target and over > 0:
             # What comes back in the suffix may not have been reckoned with.
-            less = compact_part(min(max_tokens, part.tokens) - over)
+            less = compactor.part_within(min(max_tokens, part.tokens) - over)
             after = after if less.segment is part.segment else self._after_compaction(state, less)
         last = msgspec.structs.replace(after.parts[-1], reason=decision.reason)
         parts = (*after.parts[:-1], last)
@@ -364,15 +352,13 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             adds_tool=self.policy.is_recalled and not state.parts,
         )
 
-    def _part_compactor(self, state: CompactionState, end: int) -> Callable[[int], CompactedPart]:
-        """Compacts the part up to a cut, read once: to so many tokens, where there is a target."""
+    def _part_compactor(self, state: CompactionState, end: int) -> PartCompactor:
+        """Compacts the part up to a cut, read once."""
         start = state.suffix.start
         kept_indexes = self.conversation.standing_messages(start, end, state.suffix.end)
         messages = self.conversation.messages
-        beside = _MESSAGE_TOKENS + sum(messages[index].tokens for index in kept_indexes)
         units, number = self.conversation.units_between(start, end), len(state.parts) + 1
         index = index_text(number, units) if self.policy.is_recalled else ""
-        beside += index_tokens(index, number, self.count)
         region = Region(
             messages=messages,
             units=self.conversation.units,
@@ -382,17 +368,28 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             kept=frozenset(kept_indexes),
             earlier=tuple(part.segment for part in state.parts),
         )
-        fitter = SegmentFitter(region, self.count, self.find)
-        sent_tokens = state.suffix.tokens - state.suffix.tokens_from(self.conversation, end)
+        return PartCompactor(
+            fitter=SegmentFitter(region, self.count, self.find),
+            at=state.suffix.end,
+            kept=kept_indexes,
+            index=index,
+            beside=sum(messages[place].tokens for place in kept_indexes)
+            + index_tokens(index, number, self.count),
+            sent_tokens=state.suffix.tokens - state.suffix.tokens_from(self.conversation, end),
+        )
 
-        def compact_part(max_tokens: int) -> CompactedPart:
-            if self.policy.target:
-                segment = fitter.segment_within(max(1, max_tokens - beside))
-            else:
-                segment = fitter.segment_without_target(sent_tokens - beside)
-            tokens = segment.tokens + beside
-            return CompactedPart(
-                at=state.suffix.end, segment=segment, kept=kept_indexes, tokens=tokens, index=index
-            )
 
-        return compact_part
+def _with_share(state: CompactionState, region: int, segment: int) -> CompactionState:
+    """The state with the size of the segment that was tried last."""
+    share = min(segment / max(1, region), 1.0)
+    return msgspec.structs.replace(state, share=share, measured=region)
+
+
+def _after_vain_try(
+    state: CompactionState, inputs: CostInputs, decision: CompactionDecision
+) -> CompactionState:
+    """The state after a try that is not due by the size of its segment."""
+    is_vain = decision.reason is CompactionReason.NO_PROGRESS
+    failed = inputs.region if is_vain else state.failed
+    state = _with_share(state, inputs.region, inputs.segment)
+    return msgspec.structs.replace(state, decision=decision, failed=failed)

@@ -185,6 +185,8 @@ _RULES: Final = ", but the user's rules hold"
 _CUT: Final = (", … = left out", ("[…", "…]", "(…)", "→ …", " … "))
 #: Further signs with their explanations.
 _SIGNS: Final = (("→ result", (" → ",)), ("¶ line end", (LINE_END_SIGN,)))
+#: A text with every sign that a head explains.
+EVERY_SIGN: Final = "".join([mark for _, marks in (_CUT, *_SIGNS) for mark in marks])
 
 
 def segment_head(

@@ -25,7 +25,12 @@ from compaction.facts.coding.files import file_facts, mark_changed_files, slice_
 from compaction.facts.fact import Fact, FactKind, Region, Segment
 from compaction.facts.fitting import Fitting, message_factors, region_words
 from compaction.facts.region_contents import read_region
-from compaction.facts.rendering import factor_shared_columns, render_lines, segment_head
+from compaction.facts.rendering import (
+    EVERY_SIGN,
+    factor_shared_columns,
+    render_lines,
+    segment_head,
+)
 from compaction.facts.simple_facts import best_simple_way, simple_facts
 from compaction.facts.speech import Speech
 from compaction.reading.message import Count
@@ -102,18 +107,32 @@ class SegmentFitter:
         Args:
             sent_tokens: Tokens of the part as it was sent last, its results trimmed.
         """
-        room = int(_SENT_SHARE * min(sent_tokens, self._before))
-        whole = self.segment_within(0)
-        if self._is_rereadable or not self._read.exchanges or whole.tokens <= room:
-            return whole
+        if self._is_rereadable or not self._read.exchanges:
+            return self.segment_within(0)
+        room = self._desk_room(sent_tokens)
+        if self._whole_segment.tokens <= room:
+            return self._whole_segment
         return self._fit(self._desk_fitter, room, CandidatePin.ALWAYS)[0]
+
+    def likely_tokens(self, sent_tokens: int) -> int:
+        """The tokens of that segment, hardly more than it will have, in less time.
+
+        It fills nearly all of the room where not everything fits.
+
+        Args:
+            sent_tokens: As above.
+        """
+        if self._is_rereadable:
+            return int((1 - _EMPTY_SHARE) * self._room_without_target)
+        if not self._read.exchanges:
+            return self.segment_within(0).tokens
+        filled = int((1 - _EMPTY_SHARE) * self._desk_room(sent_tokens))
+        return min(self._whole_segment.tokens, filled)
 
     def _build_segment(self, max_tokens: int) -> Segment:
         room = max_tokens or self._room_without_target
-        if not self._is_rereadable:
-            whole = self._segment_of([fact for one in self._whole for fact in one.variants[0]], [])
-            if whole.tokens <= room:
-                return whole
+        if not self._is_rereadable and self._whole_segment.tokens <= room:
+            return self._whole_segment
         if max_tokens:
             segment, gone = self._fit(self._target_fitter(room), room, _NO_PIN)
             return self._simple_segment(segment, room) or segment if gone else segment
@@ -181,10 +200,21 @@ class SegmentFitter:
     @cached_property
     def _whole(self) -> Sequence[Candidate]:
         """The candidates as they stand where everything fits."""
-        return [
-            *self._speech.candidates(is_bounded=False),
-            *self._records.candidates(is_bounded=False),
-        ]
+        return [*self._said_whole, *self._records.candidates(is_bounded=False)]
+
+    @cached_property
+    def _whole_segment(self) -> Segment:
+        """The segment in which everything stands."""
+        return self._segment_of([fact for one in self._whole for fact in one.variants[0]], [])
+
+    def _desk_room(self, sent_tokens: int) -> int:
+        """Tokens that a segment with records may take where there is no target."""
+        return int(_SENT_SHARE * min(sent_tokens, self._before))
+
+    @cached_property
+    def _said_whole(self) -> Sequence[Candidate]:
+        """The candidates from speech, as they stand where everything fits."""
+        return [*self._speech.candidates(is_bounded=False)]
 
     @cached_property
     def _pinned_fitter(self) -> Fitting:
@@ -244,9 +274,11 @@ class SegmentFitter:
 
     @cached_property
     def _head_tokens(self) -> int:
-        """Tokens of a segment without facts."""
-        facts = [fact for one in self._whole for fact in one.variants[0]]
-        return self._count(self._text_of(facts).partition("\n")[0])
+        """Tokens of a segment without facts; lines of what can be read again hold every sign."""
+        candidates = self._said_whole if self._is_rereadable else self._whole
+        facts = [fact for one in candidates for fact in one.variants[0]]
+        lines = EVERY_SIGN if self._is_rereadable else render_lines(facts)
+        return self._count(self._head_of(facts, lines))
 
     def _segment_of(
         self, facts: Sequence[Fact], gone: Sequence[Candidate], simple_way: str = ""
@@ -270,8 +302,12 @@ class SegmentFitter:
     def _text_of(self, facts: Sequence[Fact], simple_way: str = "") -> str:
         """The text of a segment: a head, then its facts, a line each."""
         lines = render_lines(facts)
+        return f"{self._head_of(facts, lines, simple_way)}\n{lines}"
+
+    def _head_of(self, facts: Sequence[Fact], lines: str, simple_way: str = "") -> str:
+        """The head of a segment with these facts, and the text of their lines."""
         earlier = [segment.text for segment in self._region.earlier]
-        return f"{segment_head(facts, lines, simple_way, earlier)}\n{lines}"
+        return segment_head(facts, lines, simple_way, earlier)
 
 
 def _omission_fact(candidates: Sequence[Candidate], region: Region) -> Iterator[Fact]:

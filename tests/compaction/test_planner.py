@@ -1,5 +1,8 @@
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
+import msgspec
 import pytest
 
 from compaction.conversation_view import view_conversation
@@ -121,6 +124,42 @@ def test_a_compaction_without_progress_is_tried_again_at_twice_the_size():
     assert not state.parts
     assert state.failed
     assert state.share > 0.9
+
+
+def desk(turns: int) -> list[bytes]:
+    """A conversation about orders, of which nearly all are values."""
+    raws = [system("You help.")]
+    for turn in range(turns):
+        order = {f"item{number}": f"SKU-{turn}{number}{number}7" for number in range(12)}
+        raws += [
+            user(f"Look at ORD-{turn}77."),
+            *tool_call_and_result("get_order", {"id": f"ORD-{turn}77"}, order),
+            assistant("Yes."),
+        ]
+    return [*raws, user("Thank you.")]
+
+
+def test_no_segment_is_fitted_where_the_room_alone_shows_that_it_comes_too_early():
+    prices = RelativePrices(read=0.1, write=1.25)
+    analyses: list[str] = []
+
+    def find(analyze: Callable[..., Any], /, *texts: str) -> Any:
+        analyses.append(analyze.__name__)
+        return analyze(*texts)
+
+    def pruned_results(policy: CompactionPolicy) -> tuple[CompactionState, int]:
+        way = msgspec.structs.replace(walk(desk(20), policy), find=find)
+        analyses.clear()
+        return state_at_end(way), analyses.count("_pruned_lines")
+
+    early, pruned = pruned_results(CompactionPolicy(prices=prices, least=300))
+    due, pruned_then = pruned_results(CompactionPolicy(prices=prices, least=300, window=3_000))
+
+    assert early.decision.reason is CompactionReason.TOO_EARLY
+    assert 0.6 < early.share < 0.7
+    assert not pruned
+    assert due.parts
+    assert pruned_then
 
 
 WORDS_TO_KEEP = [
