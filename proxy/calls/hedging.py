@@ -39,12 +39,7 @@ from proxy.calls.route_sequence import RouteSequence
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
-from slo.budgets.attempt_budgets import (
-    MAX_HEDGED_PROMPT_TOKENS,
-    HedgeBudget,
-    hedge_delay_s,
-    may_begin_sooner,
-)
+from slo.budgets.attempt_budgets import HedgeBudget, hedge_delay_s, may_begin_sooner
 
 _log = logging.getLogger("thriftgate.upstreams")
 
@@ -53,6 +48,8 @@ Opening = AnsweredAttempt | UpstreamError | CheaperRoute
 #: Brings an attempt to its commit point.
 Begin = Callable[[Attempt], Coroutine[Any, Any, Opening]]
 _AttemptTask = asyncio.Task[Opening]
+#: Tokens of a prompt above which no replica reads it a second time from its beginning.
+_MAX_HEDGED_PROMPT_TOKENS: Final = 8_000
 #: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
 _MAX_CONCURRENT_ATTEMPTS: Final = 3
 _MIN_LOOK_INTERVAL_S: Final = 0.05
@@ -208,7 +205,7 @@ class HedgedAttempts:
     def _fits_budget(self, choice: RouteChoice, budget: HedgeBudget) -> bool:
         """True if the call is short, and its second attempt within the budget; it is counted."""
         tokens = likely_prompt_tokens(self._context.call)
-        if tokens > MAX_HEDGED_PROMPT_TOKENS:
+        if tokens > _MAX_HEDGED_PROMPT_TOKENS:
             return False
         self._predicted = self._abandoned_cost_nanos(choice)
         if not budget.try_acquire(self._predicted, self._context.timeline.now()):

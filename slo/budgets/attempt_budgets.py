@@ -26,9 +26,6 @@ HEDGE_COST_PERCENT: Final = 3
 LATE_SHARE_OF_DEADLINE: Final = 0.6
 """The part of its deadline after which a call without content is late."""
 
-MAX_HEDGED_PROMPT_TOKENS: Final = 8000
-"""Tokens of a prompt above which no replica reads it a second time from its beginning."""
-
 RECENT_TTFT_WINDOW_S: Final = 60.0
 """Seconds for which it is remembered how long a route took to begin."""
 

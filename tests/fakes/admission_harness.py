@@ -54,6 +54,7 @@ class LosableBudgetStore(LocalBudgetStore):
     Attributes:
         is_lost: Whether they are.
         asked: How often they were asked to reserve.
+        extended: How often they were asked to let a reservation end later.
         delay: Seconds that a reservation of whole counters takes.
         extend_delay: Seconds that it takes to let a reservation end later.
         leases: Whether calls are reserved ahead, whatever becomes of the counters.
@@ -63,7 +64,7 @@ class LosableBudgetStore(LocalBudgetStore):
     def __init__(self) -> None:
         super().__init__()
         self.is_lost = False
-        self.asked = 0
+        self.asked = self.extended = 0
         self.delay = 0.0
         self.extend_delay = 0.0
         self.leases = False
@@ -131,6 +132,7 @@ class LosableBudgetStore(LocalBudgetStore):
         if name in self._here:
             return True
         await self._found()
+        self.extended += 1
         await asyncio.sleep(self.extend_delay)
         return await super().extend(name, counters, now, until)
 

@@ -12,6 +12,7 @@ from proxy.prefix.guard import (
     ArmComparison,
     ArmTotals,
     ComparisonFinding,
+    _errors_for_95_percent,
     compare_arms,
 )
 from tests.fakes.arm_samples import ConversationSums, sample_arm
@@ -259,3 +260,13 @@ def test_an_arm_is_worse_from_so_many_standard_errors_on_that_one_in_200_feature
         low, high = (low, middle) if is_worse else (middle, high)
 
     assert standard_errors(dearer_arm(high), control) == pytest.approx(errors, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("conversations", "errors"),
+    [(3, 4.3027), (6, 2.5706), (11, 2.2281), (31, 2.0423), (1_001, 1.9623)],
+)
+def test_standard_errors_of_95_percent_are_those_of_students_distribution(
+    conversations: int, errors: float
+):
+    assert _errors_for_95_percent(conversations) == pytest.approx(errors, rel=0.01)

@@ -207,6 +207,7 @@ def test_a_routes_usual_time_to_first_token_is_the_median_of_its_latest_calls():
 
     ttft.record(float("inf"), NOW)
     assert ttft.median(NOW) == 0.3
+    assert ttft.median(NOW + 59.9) == 0.3
     assert ttft.median(NOW + RECENT_TTFT_WINDOW_S) is None
 
 

@@ -169,6 +169,8 @@ def test_a_lease_without_calls_is_released_and_then_over(lease):
     assert not lease.is_over(NOW + IDLE_S)
 
     lease.settle(10, 3, NOW, SECOND)
+    renew(lease, 0, NOW + 4.9)
+    assert not lease.is_over(NOW + 4.9)
     renew(lease, 0, NOW + IDLE_S + 1)
     assert lease.is_over(NOW + IDLE_S + 1)
 

@@ -48,6 +48,7 @@ def test_old_lengths_weigh_less_and_less():
 
 
 def test_the_kind_used_least_recently_is_forgotten():
+    assert OutputLengthModel()._most == 2_048
     lengths = OutputLengthModel(max_kinds=2)
     for kind in ("a", "b", "a", "c"):
         for _ in range(20):

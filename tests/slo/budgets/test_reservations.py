@@ -59,6 +59,7 @@ def test_counter_is_kept_longer_if_its_window_ends_later():
 
 
 def test_beyond_so_many_counters_those_that_end_first_are_forgotten_and_counted():
+    assert Reservations()._most == 1_000_000
     reservations = Reservations(capacity=2)
     reservations.reserve("a", [claim(60, "month", HOUR * 2)], NOW, HOUR)
     reservations.reserve("b", [claim(60, "minute", NOW + 60)], NOW, HOUR)

@@ -156,7 +156,7 @@ def test_increments_older_than_the_kept_span_are_forgotten():
     assert tally.drain() == {}
 
 
-@pytest.mark.parametrize("leap", [30.0, 86_400.0])
+@pytest.mark.parametrize("leap", [30.0, 60.0, 70.0, 86_400.0])
 def test_after_a_clock_went_back_it_counts_what_is_added_and_drops_what_lies_ahead(leap):
     tally = Tally(retention_s=100)
     tally.add("a", 100, 0, NOW)
@@ -168,4 +168,13 @@ def test_after_a_clock_went_back_it_counts_what_is_added_and_drops_what_lies_ahe
     tally = Tally(retention_s=100)
     tally.add("a", 100, 0, NOW)
     tally.forget(NOW - leap)
-    assert len(tally) == (leap < MAX_SLOTS_AHEAD * SLOT_S)
+    assert len(tally) == (leap <= 60.0)
+
+
+def test_ten_minutes_of_10000_keys_are_counted_by_default():
+    tally = Tally()
+    for second in range(0, 1_300, 10):
+        tally.add("a", 1, 0, NOW + second)
+
+    assert len(tally._rows["a"]) == 60
+    assert tally._most == 10_000

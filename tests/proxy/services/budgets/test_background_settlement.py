@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -57,6 +59,22 @@ async def test_no_settlement_waits_long_for_lost_counters():
     assert ticks() == began + 1.0
 
 
+async def test_a_settlement_is_tried_again_after_growing_pauses_and_then_twice_a_second():
+    attempts = []
+
+    class Recording(LosableBudgetStore):
+        async def settle(self, *args: Any) -> bool:
+            attempts.append(ticks())
+            return await super().settle(*args)
+
+    store = Recording()
+    store.is_lost = True
+    BackgroundSettlement(lambda: store, LoopTasks(), ticks).settle("a", {"team": 25}, ticks())
+    await asyncio.sleep(9.1)
+    pauses = [round(after - before, 3) for before, after in pairwise(attempts)]
+    assert pauses == [0.2, 0.8, 2.0, 5.0, 0.0, 0.5, 0.5]
+
+
 async def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_nothing():
     scene = StalledCounters()
     await scene.hold()
@@ -102,6 +120,7 @@ async def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kep
         scene.settlement.release(f"{number}", ["team"])
     scene.store.is_lost = False
     await scene.settlement.drain()
+    await scene.hold("1")
     await scene.hold("10000")
     assert await scene.level() == CounterLevel(0, 0)
     await scene.hold("0")

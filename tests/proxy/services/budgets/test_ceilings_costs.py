@@ -42,6 +42,7 @@ def test_costs_are_compared_with_the_ceiling_and_with_the_prediction():
     assert figures["thriftgate_ceiling_calls_total c no"] == 1
     assert figures["thriftgate_ceiling_decisions_total c fits"] == 3
     assert figures["thriftgate_ceiling_error_ratio c 50"] == pytest.approx(1, rel=0.03)
+    assert {f"thriftgate_ceiling_error_ratio c {part}" for part in (95, 99)} <= figures.keys()
 
 
 def test_a_clamped_call_is_predicted_as_it_is_clamped():
@@ -88,10 +89,12 @@ def test_a_call_without_usage_does_not_judge_predictions():
 
 def test_of_features_nobody_repeats_nothing_piles_up():
     harness = CeilingHarness(ceiling(feature="x"))
-    for number in range(4200):
+    for number in range(4_096):
         harness.check(harness.attempt(feature=f"f{number}"))
+    assert len(harness.ceilings._applying) == 4_096
+    harness.check(harness.attempt(feature="another"))
 
-    assert len(harness.ceilings._applying) <= 4096
+    assert len(harness.ceilings._applying) == 1
 
 
 async def test_calls_that_never_settle_are_forgotten_after_many():
