@@ -16,8 +16,14 @@ from typing import Final
 
 import msgspec
 
+from proxy.errors import CallerError
 from proxy.records.lru_cache import LruCache
-from proxy.records.message_traits import NO_MESSAGES, MessageTraits, read_messages
+from proxy.records.message_traits import (
+    NO_MESSAGES,
+    UNREADABLE,
+    MessageTraits,
+    read_messages,
+)
 from proxy.records.request_fields import RequestFields, parse_request_fields
 
 #: Bytes of the latest bodies that are kept, of all teams, and those of one besides its texts.
@@ -59,6 +65,12 @@ class SplitBody(msgspec.Struct, frozen=True):
         return max(0, len(self.messages) - _LAST_MESSAGES)
 
 
+class _Messages(msgspec.Struct):
+    """The messages of a body; all else in it is skipped."""
+
+    messages: list[msgspec.Raw] = []
+
+
 class _LatestBody(msgspec.Struct, frozen=True):
     """The latest body of a conversation, up to the last messages that the next one repeats.
 
@@ -91,7 +103,13 @@ class _LatestBody(msgspec.Struct, frozen=True):
             and body.startswith(self.comma.join(self.messages), len(self.head))
         )
 
+    def fields_of(self, body: bytes) -> RequestFields:
+        """The fields of a body that begins and ends as this one."""
+        held = memoryview(body)[len(self.head) - 1 : 1 - len(self.tail) or None]
+        return msgspec.structs.replace(self.fields, messages=msgspec.Raw(held))
 
+
+_decode_messages = msgspec.json.Decoder(_Messages).decode
 _BodyKey = tuple[str, bytes]
 
 
@@ -119,15 +137,15 @@ class BodyReader:
             new = _new_messages(body, latest)
             if new:
                 split = SplitBody(body, latest.messages + new, latest.around, len(latest.messages))
-                held = memoryview(body)[len(latest.head) - 1 : 1 - len(latest.tail) or None]
-                fields = msgspec.structs.replace(latest.fields, messages=msgspec.Raw(held))
-                return fields, self._remember(team, split, latest, before=latest)
-        fields = parse_request_fields(body)
-        latest_body = _split_body(body, fields)
-        if latest_body is None:
-            return fields, None
-        split = SplitBody(body, latest_body.messages, latest_body.around)
-        return fields, self._remember(team, split, latest_body)
+                return latest.fields_of(body), self._remember(team, split, latest, before=latest)
+        try:
+            first = _split_body(body)
+        except (*UNREADABLE, CallerError):  # the error is that of the body read as a whole
+            first = None
+        if first is None:
+            return parse_request_fields(body), None
+        split = SplitBody(body, first.messages, first.around)
+        return first.fields_of(body), self._remember(team, split, first)
 
     def _find(self, team: str, body: bytes) -> Sequence[_LatestBody]:
         """The latest body of the conversation that this one may go on with; none where unknown."""
@@ -184,22 +202,27 @@ def _new_messages(body: bytes, latest: _LatestBody) -> tuple[bytes, ...]:
     rest = body[latest.end + len(latest.comma) : 1 - len(latest.tail) or None]
     try:
         return tuple(map(bytes, _elements(b"[" + rest)))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return ()
 
 
-def _split_body(body: bytes, fields: RequestFields) -> _LatestBody | None:
-    """The body in its parts; None where its messages are few, or not surely those found first."""
-    held, start = memoryview(fields.messages), body.find(_KEY)
-    if len(held) < _MIN_MESSAGES_BYTES or start < 0 or bytes(held[:1]) != b"[":
+def _split_body(body: bytes) -> _LatestBody | None:
+    """The body in its parts; None where its messages are few, or not surely those found first.
+
+    Raises:
+        CallerError: If a field that we read has the wrong type.
+        msgspec.DecodeError: If it has no list of messages, or is no JSON object.
+    """
+    start = body.find(_KEY)
+    if start < 0:
         return None
+    messages = tuple(map(bytes, _decode_messages(body).messages))
     white = _gap(body, start + len(_KEY))
     start = white.end() if white else start
-    messages = tuple(map(bytes, _elements(fields.messages)))
     first = start + 1 + len(messages[0]) if messages else start
     comma = b", " if body.startswith(b", ", first) else b","
     end = _list_end(body, start, messages, comma)
-    if end < 0:
+    if end - start < _MIN_MESSAGES_BYTES:
         return None
     around = body[:start] + READ_ALREADY + body[end:]
     rest = parse_request_fields(around)

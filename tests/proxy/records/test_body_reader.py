@@ -76,6 +76,28 @@ def test_a_body_with_any_bytes_changed_is_read_or_refused_as_one_that_is_read_fi
     assert read_or_refusal(reader, changed) == read_or_refusal(BodyReader(), changed)
 
 
+@given(st.integers(0, 20_000), st.binary(max_size=3), st.integers(0, 3))
+def test_a_body_has_the_fields_or_the_error_of_one_that_is_parsed_whole(at, new, cut):
+    raw = body(conversation(8), n="\U0001f600", user="u")
+    changed = raw[: at % len(raw)] + new + raw[at % len(raw) + cut :]
+    try:
+        whole: Any = facts((parse_request_fields(changed), None))[0]
+    except CallerError as error:
+        whole = str(error)
+    read = read_or_refusal(BodyReader(), changed)
+
+    assert whole == (read if isinstance(read, str) else read[0])
+
+
+@pytest.mark.parametrize("wrong", [{"model": 7}, {"user": "\ud83d"}, {"stream": "yes"}])
+def test_a_wrong_field_of_a_long_body_is_refused_as_in_a_body_that_is_parsed_whole(wrong):
+    raw = json.dumps({"messages": conversation(8), "model": "m", **wrong}).encode()
+    with pytest.raises(CallerError) as whole:
+        parse_request_fields(raw)
+
+    assert read_or_refusal(BodyReader(), raw) == str(whole.value)
+
+
 def test_known_messages_of_a_growing_conversation_are_not_parsed_again():
     reader = BodyReader()
     reader.read("team", body(conversation(8)))
