@@ -28,10 +28,8 @@ from compaction.reading.message import CalledTool
 
 #: Maximum characters of a tool's name.
 _MAX_TOOL_NAME_CHARS: Final = 64
-#: Maximum characters of a result that stands whole because it can be read again.
+#: Maximum characters of a call and its result that stand whole as it can be read again.
 _MAX_SLICE_CHARS: Final = 40_000
-#: Maximum characters of an argument of a call whose result stands whole.
-_MAX_SLICE_ARGUMENT_CHARS: Final = 40_000
 
 #: Factor of the worth of files' lines: an edit has to match them to the letter.
 _SLICE_FACTOR: Final = 3.0
@@ -181,7 +179,7 @@ def command_candidates(
         is_offered = exchange is not None and not is_file_work(exchange)
         if exchange and is_offered and size <= min(max_chars, _MAX_SLICE_CHARS):
             max_chars -= size
-            line = call_line(exchange.called, _MAX_SLICE_ARGUMENT_CHARS)
+            line = call_line(exchange.called, _MAX_SLICE_CHARS)
             text = f"{line}{ARROW}{flatten_text(exchange.result)}"
             variants.insert(0, msgspec.structs.replace(forms[0], text=text))
         factor = _SLICE_FACTOR if forms[0].kind is FactKind.SLICE else 1.0

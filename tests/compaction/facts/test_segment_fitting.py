@@ -178,15 +178,6 @@ def test_tools_that_are_gone_are_named_up_to_a_bound():
     assert segment_within(region(*messages), 9, estimate_tokens).text.endswith(" and 4 more tools")
 
 
-@pytest.mark.parametrize(
-    ("turns", "share", "more"), [(ORDERS, 0.75, 0), (SHELL * 40, 0.2, 150)], ids=["desk", "files"]
-)
-def test_room_without_a_target_is_three_quarters_of_records_or_a_fifth_of_files(turns, share, more):
-    fitter = SegmentFitter(region(*turns), estimate_tokens)
-
-    assert fitter._room_without_target == int(share * fitter._before) + more
-
-
 def test_rules_stay_whatever_room_there_is():
     page = "They went on and on. " * 3
     messages = [user("Always ask first."), user(f"{page} Never pay twice. {page} Only by card.")]
@@ -214,7 +205,7 @@ def test_without_a_target_a_desk_becomes_shorter_than_it_was_sent_and_users_word
 
     segment = fitter.segment_without_target(sent_tokens)
 
-    assert segment.tokens <= 0.7 * sent_tokens
+    assert 0.65 * sent_tokens < segment.tokens <= 0.7 * sent_tokens
     assert all(f"Where is order {number}? Send it to Mei." in segment.text for number in range(60))
 
 

@@ -1,3 +1,4 @@
+import json
 import time
 
 import pytest
@@ -7,11 +8,19 @@ from hypothesis import strategies as st
 from compaction.facts.candidates import CandidatePin
 from compaction.facts.fact import FactKind
 from compaction.facts.segment_fitting import segment_within
-from compaction.facts.speech import ReferenceStrength, Speech, reference_strength
+from compaction.facts.speech import (
+    ReferenceStrength,
+    Speech,
+    _scanned_units,
+    _without_calls,
+    reference_strength,
+)
+from compaction.reading.message_parser import parse_message
 from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import (
     assistant,
     call_and_result,
+    raw_call_and_result,
     read_contents,
     region,
     texts,
@@ -299,3 +308,16 @@ def test_a_short_refused_proposal_stands_with_its_refusal_and_not_with_the_quest
 
     assert "Then the Fernhouse." not in asked
     assert refused[:2] == ["Then the Fernhouse.", "No, my father is bored by plants."]
+
+
+@pytest.mark.parametrize(("chars", "is_cut"), [(40, True), (39, False)])
+def test_a_call_written_in_a_reply_is_found_by_its_first_40_characters(chars: int, *, is_cut: bool):
+    call, _ = raw_call_and_result("bash", "x" * 60, "ok")
+    text = f"I look. {'x' * chars} more"
+    message = parse_message(json.dumps(call | {"content": text}).encode())
+
+    assert (_without_calls(message) == "I look. ") == is_cut
+
+
+def test_the_first_20000_characters_of_a_reply_are_read():
+    assert len(_scanned_units("It is so. " * 2_100)) == 2_000

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from compaction.facts.coding.commands import (
+    _call_purpose,
     _covered_names,
     _name_score,
     _SeenName,
@@ -292,3 +293,10 @@ def test_sixteen_folders_of_a_path_are_covered():
     covered = _covered_names("/".join(steps))
 
     assert ["/".join(steps[:end]) in covered for end in (15, 16, 17)] == [True, True, False]
+
+
+@pytest.mark.parametrize(("chars", "purpose"), [(40, "I look for it"), (39, "I wait for it")])
+def test_a_call_is_found_in_a_text_by_its_first_40_characters(chars: int, purpose: str):
+    (exchange,) = read_contents(raw_call_and_result("bash", "x" * 60, "ok")).exchanges
+
+    assert _call_purpose(f"I look for it. {'x' * chars}. I wait for it.", exchange) == purpose
