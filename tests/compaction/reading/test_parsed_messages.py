@@ -30,6 +30,7 @@ def test_messages_are_read_as_they_are_without_a_memory(chat):
 
 def test_a_cached_message_is_not_parsed_again():
     readings = ParsedMessageCache()
+    assert (readings._known._most, readings._known._heaviest) == (25_000, 16_777_216)
     first = readings.messages(raws([user(), assistant()]))
     second = readings.messages(raws([user(), assistant(), user("more")]))
 

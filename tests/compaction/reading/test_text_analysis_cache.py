@@ -40,6 +40,7 @@ def test_an_empty_analysis_is_cached_too():
 
 def test_a_scopes_texts_are_not_cached_for_other_scopes():
     looks, findings = CountingAnalyzer(), TextAnalysisCache()
+    assert (findings._known._most, findings._known._heaviest) == (100_000, 8_388_608)
     words = looks.words
     findings.analyzer_for(b"a")(words, TEXT)
     findings.analyzer_for(b"b")(words, TEXT)

@@ -92,3 +92,9 @@ def test_of_each_1024_characters_of_a_long_text_256_are_counted():
     words, figures = (" word" * 52)[:256], "1" * 768
 
     assert estimate_tokens((words + figures) * 32) == 128 * estimate_tokens(words)
+
+
+def test_a_long_text_is_read_in_slices_of_256_characters_at_least_every_1024():
+    mixed = PROSE * 40 + JSON * 40 + CODE * 40
+
+    assert [estimate_tokens(mixed * times) for times in (1, 2)] == [6_399, 12_730]

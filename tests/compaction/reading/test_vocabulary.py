@@ -13,6 +13,7 @@ from compaction.reading.vocabulary import (
     Tokenizer,
     Vocabulary,
     _extension,
+    _slices,
     is_published,
     vocabulary,
 )
@@ -226,3 +227,7 @@ def test_a_vocabulary_that_is_listed_is_published(model: str) -> None:
 )
 def test_a_vocabulary_that_is_only_taken_for_a_models_own_is_not(model: str) -> None:
     assert not is_published(model)
+
+
+def test_a_text_is_counted_in_parts_of_16384_characters_that_end_before_a_space():
+    assert [len(part) for part in _slices("word " * 10_000)] == [16_384, 16_385, 16_385, 846]

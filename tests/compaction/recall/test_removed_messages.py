@@ -10,7 +10,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Count
 from compaction.reading.parsed_messages import ParsedMessageCache
-from compaction.recall.removed_messages import Recall, RemovedMessages
+from compaction.recall.removed_messages import Recall, RemovedMessages, _score
 from compaction.recall.tool_index import MAX_RECALL_TOKENS, TOOL_NAME
 from tests.examples import examples
 from tests.fakes.chat_messages import assistant, system, tool_call_and_result, user
@@ -235,3 +235,8 @@ def test_400_characters_of_a_query_are_read():
 def test_a_part_of_a_word_counts_from_four_letters_on():
     assert "user:" in recall(removed_talk("lampshade"), query="lamp").text
     assert "user:" not in recall(removed_talk("lampshade"), query="lam").text
+
+
+@pytest.mark.parametrize(("word", "score"), [("lantern", 2.0), ("lanterns", 1.0), ("lan", 0.0)])
+def test_a_word_within_another_is_worth_half_of_it(word: str, score: float):
+    assert _score({word: 1}, {"lantern": 2.0}) == score

@@ -13,7 +13,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Count
 from compaction.reading.token_estimate import estimate_tokens
-from compaction.recall.tool_index import MAX_ROUNDS, TOOL_NAME
+from compaction.recall.tool_index import TOOL_NAME
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.records.call import Call
@@ -157,7 +157,7 @@ def test_the_usage_of_all_rounds_is_on_one_receipt_and_planning_counts_one_promp
 
 
 def test_a_model_that_recalls_more_often_than_it_may_is_sent_the_unmodified_prompt():
-    rounds = [recall_answer('{"id":"2"}') for _ in range(MAX_ROUNDS + 1)]
+    rounds = [recall_answer('{"id":"2"}') for _ in range(3 + 1)]
     done = serve(*rounds, ScriptedAnswer([COMPLETION]))
     failed, answered = done.receipts
 

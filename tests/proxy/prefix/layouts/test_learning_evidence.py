@@ -92,3 +92,11 @@ def test_a_proposal_by_instructions_known_already_takes_a_fraction_of_the_first_
 
     assert layout is not None
     assert sorted(times[1:])[4] < times[0] / 2
+
+
+def test_templates_count_the_bytes_of_their_gaps_and_of_values_in_them():
+    learned = learner(lambda number, call: template(f"Time: {number} {call}"))
+    before = learned.size_bytes
+    learned.proposal(TARGET)
+
+    assert learned.size_bytes - before == 900 + 8 * 250
