@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.records.receipt import Receipt
 from tests.fakes.source_trees import PACKAGES, ROOT
 
 MAX_README_LINES = 200
@@ -58,6 +59,13 @@ def test_sentences_of_documents_are_short() -> None:
     ]
 
     assert long == []
+
+
+def test_the_reference_of_receipts_names_each_field() -> None:
+    text = (ROOT / "proxy/api/README.md").read_text(encoding="utf8")
+    section = text.partition("\n## Receipts\n")[2].partition("\n### ")[0]
+
+    assert set(Receipt.__struct_fields__) - set(re.findall(r"`(\w+)`", section)) == set()
 
 
 def test_documents_are_found_in_every_package_and_hidden_folder() -> None:

@@ -31,7 +31,7 @@ def body_fields(table: TableReader, field: Field) -> BodyFields:
     places = [*added.items(), *renamed.items()]
     rename = {name: _name(value, table.problems) for name, value in renamed.items()}
     drop = [(_name(value, table.problems), value) for value in dropped]
-    places += [*((rename[name], value) for name, value in renamed.items()), *drop]
+    places += [*{new: (new, renamed[name]) for name, new in rename.items()}.values(), *drop]
     _check_places(places, table.problems)
     return BodyFields(
         add={name: _json(value, table.problems) for name, value in added.items()},

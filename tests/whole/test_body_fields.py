@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,12 +22,18 @@ base_url = "{url}"
 
 [upstreams.odd.body_fields]
 add = {{ safe_prompt = true, provider = {{ order = ["a", "b"] }} }}
-rename = {{ max_completion_tokens = "max_tokens" }}
+rename = {{ max_tokens = "max_output", max_completion_tokens = "max_output" }}
 drop = ["store"]
 
 [[models]]
 id = "odd-lab"
 upstream = "odd"
+price = {{ input = "1.00", output = "4.00" }}
+"""
+CEILING = """
+[[ceilings]]
+name = "small"
+limit = "0.004"
 """
 USAGE = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
 ANSWER = {
@@ -66,13 +73,21 @@ def odd_upstream() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 def test_declared_body_fields_reach_the_upstream_from_chat_and_messages_calls(
     odd_upstream: tuple[str, list[dict[str, Any]]],
     start_gateway: Callable[..., GatewayFixture],
+    tmp_path: Path,
 ) -> None:
     url, bodies = odd_upstream
-    gateway = start_gateway(more_catalog=CATALOG.format(url=url))
+    policies = tmp_path / "policies.toml"
+    policies.write_text(CEILING)
+    gateway = start_gateway(more_catalog=CATALOG.format(url=url), policies=policies)
     messages = [{"role": "user", "content": "Good morning."}]
     chat = {"store": True, "max_completion_tokens": 9, "safe_prompt": False}
 
-    for path, fields in (("chat/completions", chat), ("messages", {"max_tokens": 9})):
+    dear = {"max_tokens": 4000}
+    for path, fields in (
+        ("chat/completions", chat),
+        ("messages", {"max_tokens": 9}),
+        ("chat/completions", dear),
+    ):
         answer = httpx.post(
             f"{gateway.url}/{path}",
             json={"model": "odd-lab", "messages": messages, **fields},
@@ -85,6 +100,7 @@ def test_declared_body_fields_reach_the_upstream_from_chat_and_messages_calls(
     for body in bodies:
         assert body["safe_prompt"] is True
         assert body["provider"] == {"order": ["a", "b"]}
-        assert body["max_tokens"] == 9
-        assert not {"max_completion_tokens", "store"} & set(body)
-    assert len(bodies) == 2
+        assert not {"max_tokens", "max_completion_tokens", "store"} & set(body)
+    first, second, clamped = (body["max_output"] for body in bodies)
+    assert first == second == 9
+    assert 256 <= clamped < 1000

@@ -1,7 +1,7 @@
-"""Reads from a request how much it may generate; pure."""
+"""Reads from a request how much it may generate."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import ceil, isnan
 from typing import Any, Final
@@ -128,8 +128,8 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
     if endpoint.endswith(_GEMINI_METHODS):
         requested, choices = _gemini_limits(fields.generationConfig)
     else:
-        limits = (getattr(fields, name) for name in LIMIT_FIELDS.get(endpoint, ()))
-        requested = max(map(positive_count, limits), default=0)
+        limits = _limit_values(body, fields, limit_fields(endpoint, route))
+        requested = max(map(positive_count, limits.values()), default=0)
         choices = _choices(fields, endpoint)
     if not requested and endpoint == "completions":
         requested = _DEFAULT_COMPLETION_TOKENS
@@ -163,6 +163,27 @@ def _gemini_limits(config: object) -> tuple[int, int]:
     return positive_count(config.get("maxOutputTokens")), min(candidates, MAX_CHOICES)
 
 
+def limit_fields(endpoint: str, route: Route) -> tuple[str, ...]:
+    """The fields that may limit the output, also by the names that the upstream has for them."""
+    names = LIMIT_FIELDS.get(endpoint, ())
+    return tuple(dict.fromkeys([*names, *(_upstream_name(name, route) for name in names)]))
+
+
+def _upstream_name(name: str, route: Route) -> str:
+    """The name that the route's upstream has for a field, by its ``body_fields``."""
+    declared = route.upstream.body_fields
+    return name if declared is None else declared.rename.get(name, name)
+
+
+def _limit_values(body: bytes, fields: OutputFields, names: Iterable[str]) -> dict[str, Any]:
+    """The values of the limits that a body states, by name."""
+    values = {name: getattr(fields, name, None) for name in names}
+    if odd := values.keys() - set(OutputFields.__struct_fields__):
+        members = _members(body)
+        values |= {name: _readable_value(members[name]) for name in odd & members.keys()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def lowered_limit(notes: str) -> int | None:
     """The lowered output limit by a receipt's notes; None without such a note."""
     match = _LOWERED_NOTE.search(notes)
@@ -188,13 +209,17 @@ def _decode(body: bytes) -> OutputFields:
 
 def _decode_apart(body: bytes) -> OutputFields:
     """The members that can be read, of a body with numbers that no decoder takes."""
-    try:
-        members = _MEMBERS.decode(body)
-    except _UNREADABLE:
-        return OutputFields()
+    members = _members(body)
     names = members.keys() & set(OutputFields.__struct_fields__)
     read = {name: _readable_value(members[name]) for name in names - {"prompt"}}
     return OutputFields(**read, prompt=members.get("prompt", _ABSENT))
+
+
+def _members(body: bytes) -> dict[str, msgspec.Raw]:
+    try:
+        return _MEMBERS.decode(body)
+    except _UNREADABLE:
+        return {}
 
 
 def _readable_value(raw: msgspec.Raw) -> object:
@@ -253,13 +278,12 @@ def with_output_limit(prepared: PreparedRequest, route: Route, tokens: int) -> P
 
     It stands in the field that the request uses already, else in the one its upstream knows.
     """
-    fields = read_fields(prepared.body)
-    names = LIMIT_FIELDS[prepared_endpoint(prepared)]
-    used = [name for name in names if getattr(fields, name) is not None]
+    endpoint = prepared_endpoint(prepared)
+    names = limit_fields(endpoint, route)
+    used = _limit_values(prepared.body, read_fields(prepared.body), names)
     limit = msgspec.json.encode(tokens)
-    body = replace_fields(
-        prepared.body, dict.fromkeys(used or [upstream_limit_field(names, route)], limit)
-    )
+    absent = _upstream_name(upstream_limit_field(LIMIT_FIELDS[endpoint], route), route)
+    body = replace_fields(prepared.body, dict.fromkeys(used or [absent], limit))
     return msgspec.structs.replace(prepared, body=body)
 
 

@@ -155,23 +155,25 @@ def apply_body_fields(prepared: PreparedRequest, declared: BodyFields) -> Prepar
         given = _members(prepared.body)
     except UNREADABLE:
         return prepared
-    fields = dict(declared.add)
+    renamed: dict[str, str] = {}
     for name, new in declared.rename.items():
-        if name in given and new not in given:
-            fields[new] = bytes(given[name])
+        if name in given and new not in given and new not in renamed.values():
+            renamed[name] = new
+    fields = {**declared.add, **{new: bytes(given[name]) for name, new in renamed.items()}}
     gone = [name for name in (*declared.rename, *sorted(declared.drop)) if name in given]
     return msgspec.structs.replace(
         prepared,
         body=replace_fields(prepared.body, fields, without=gone)
         if fields or gone
         else prepared.body,
-        notes=(*prepared.notes, *_notes(given, declared, gone)),
+        notes=(*prepared.notes, *_notes(given, declared, renamed, gone)),
     )
 
 
-def _notes(given: Collection[str], declared: BodyFields, gone: list[str]) -> list[str]:
+def _notes(
+    given: Collection[str], declared: BodyFields, renamed: Mapping[str, str], gone: list[str]
+) -> list[str]:
     """A sentence for each of the caller's fields that does not go as it is."""
-    renamed = {name: new for name, new in declared.rename.items() if new not in given}
     return [
         f"sent {name} as {renamed[name]}" if name in renamed else f"dropped {name}: {_DECLARED}"
         for name in gone

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from proxy.calls.eligibility import output_limits
 from proxy.calls.eligibility.output_limits import (
+    LIMIT_FIELDS,
     MAX_CHOICES,
     MAX_OUTPUT_TOKENS,
     OutputAllowance,
@@ -15,7 +17,10 @@ from proxy.calls.eligibility.output_limits import (
     output_allowance,
     positive_count,
     read_fields,
+    with_output_limit,
 )
+from proxy.catalog.entries import BodyFields
+from proxy.providers.port import PreparedRequest
 from tests.fakes.call_dependencies import route
 
 THERE = route("gpu")
@@ -23,6 +28,18 @@ THERE = route("gpu")
 
 def allowance(to: str = "chat/completions", **fields: object) -> OutputAllowance:
     return output_allowance(orjson.dumps({"model": "m", **fields}), to, route(max_output=4096))
+
+
+def test_an_output_limit_is_known_and_lowered_by_the_name_that_its_upstream_has_for_it():
+    renames = BodyFields(rename=dict.fromkeys(LIMIT_FIELDS["chat/completions"], "limit"))
+    odd = replace(THERE, upstream=replace(THERE.upstream, body_fields=renames))
+
+    def body_with_limit(body: bytes) -> bytes:
+        request = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=body)
+        return with_output_limit(request, odd, 5).body
+
+    assert output_allowance(b'{"limit":9}', "chat/completions", odd).requested == 9
+    assert body_with_limit(b'{"limit":9}') == body_with_limit(b"{}") == b'{"limit":5}'
 
 
 @pytest.mark.parametrize(

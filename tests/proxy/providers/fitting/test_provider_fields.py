@@ -203,6 +203,19 @@ def test_declared_fields_are_added_renamed_and_dropped(
     assert (request.body, request.notes) == (sent, notes)
 
 
+def test_the_first_of_two_names_for_an_upstreams_field_is_sent() -> None:
+    declared = BodyFields(rename={"max_tokens": "limit", "max_completion_tokens": "limit"})
+    request = request_with(b'{"max_completion_tokens":9,"max_tokens":8}')
+
+    prepared = apply_body_fields(request, declared)
+
+    dropped = f"dropped max_completion_tokens: {DECLARED_WHY}"
+    assert (prepared.body, prepared.notes) == (
+        b'{"limit":8}',
+        ("sent max_tokens as limit", dropped),
+    )
+
+
 def test_a_body_that_is_no_object_goes_unmodified() -> None:
     request = request_with(b"[]")
 
