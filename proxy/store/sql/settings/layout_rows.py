@@ -163,28 +163,17 @@ def withdraw_proposals(
             connection.execute(update(layouts).where(same).values(**values))
 
 
-class JudgedLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision about a version of a layout.
-
-    Attributes:
-        decided_at: Time of that, in seconds since the epoch.
-        mode_before: Mode that it replaces, "" for that of the feature; None for no mode.
-    """
-
-    state: ProposalState
-    decided_by: str
-    decided_at: float
-    mode_before: str | None = None
-
-
 def record_decision(
-    connection: Connection, place: LayoutScope, version: int, decision: JudgedLayout
+    connection: Connection,
+    place: LayoutScope,
+    version: int,
+    state: ProposalState,
+    **decision: str | float | None,
 ) -> None:
-    """Note what was decided about a version."""
+    """Note the state of a version, who decided on it, when, and which mode that replaced."""
     layouts = schema.layouts
     same = and_(row_of(layouts, place), layouts.c.version == version)
-    values = msgspec.structs.asdict(decision) | {"state": decision.state.value}
-    connection.execute(update(layouts).where(same).values(**values))
+    connection.execute(update(layouts).where(same).values(state=state.value, **decision))
 
 
 def forget_replaced_modes(connection: Connection, place: LayoutScope) -> None:

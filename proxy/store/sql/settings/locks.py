@@ -128,10 +128,8 @@ class LockedSettings:
         now: float,
         mode_before: str | None = None,
     ) -> None:
-        decision = rows.JudgedLayout(
-            state=state, decided_by=by, decided_at=now, mode_before=mode_before
-        )
-        rows.record_decision(self._connection, self._place, version, decision)
+        at = (self._connection, self._place, version)
+        rows.record_decision(*at, state, decided_by=by, decided_at=now, mode_before=mode_before)
 
     def _write(self, **values: object) -> None:
         self.own = rows.write_settings(self._connection, self._place, **values)

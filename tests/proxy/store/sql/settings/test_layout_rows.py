@@ -42,10 +42,8 @@ def test_a_proposal_is_found_by_its_version_and_by_what_it_does(engine: Engine) 
     with write_transaction(engine) as connection:
         made = rows.ensure_proposal(connection, PLACE, "d1", "[1]", NOW)
         again = rows.ensure_proposal(connection, PLACE, "d1", "[2]", NOW + 9e-6)
-        decision = rows.JudgedLayout(
-            state=ProposalState.ROLLED_BACK, decided_by="ann", decided_at=NOW + 1
-        )
-        rows.record_decision(connection, PLACE, 1, decision)
+        undone = ProposalState.ROLLED_BACK
+        rows.record_decision(connection, PLACE, 1, undone, decided_by="ann", decided_at=NOW + 1)
         judged = rows.find_proposal(connection, PLACE, 1)
         late = rows.ensure_proposal(connection, PLACE, "d1", "[3]", NOW + 9e-6)
         with pytest.raises(ValueError, match="version 2"):
