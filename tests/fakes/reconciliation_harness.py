@@ -87,6 +87,16 @@ class ReconciliationHarness:
         self.reconciler._now = lambda: began + loop.time()
         self.store.ask = self._ask  # type: ignore[assignment,method-assign]
 
+    async def start(self, *, is_shared: bool = False) -> None:
+        """Compare once in the loop's time, and then again and again until the loop ends."""
+        self.counters.is_shared = is_shared
+        self.follow_loop_time()
+        await self.reconciler.begin()
+        self.run()
+
+    def run(self) -> None:
+        self._running = asyncio.ensure_future(self.reconciler.run())
+
     async def _ask(self, question: Callable[..., Any], *args: Any) -> Any:
         return question(*args)
 

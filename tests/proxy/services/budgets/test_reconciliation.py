@@ -12,7 +12,7 @@ from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
-from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.budget import BudgetUnit
 from slo.budgets.counter import CounterLevel
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, budget
@@ -20,36 +20,20 @@ from tests.fakes.receipts import a_receipt
 from tests.fakes.reconciliation_harness import (
     COUNTER,
     ForgetfulBudgetStore,
-    ReconciliationHarness,
 )
 
 #: Seconds after which the ledger knows whatever was spent before.
 SETTLED_AFTER_S = 12.0
 
 
-@pytest.fixture
-def make_harness(tmp_path, request):
-    harness: list[ReconciliationHarness] = []
-
-    def make(*budgets: Budget) -> ReconciliationHarness:
-        harness.append(ReconciliationHarness(tmp_path, *budgets))
-        return harness[0]
-
-    yield make
-    for entry in harness:
-        entry.store.close(5)
-
-
-async def test_counters_that_begin_at_nothing_are_given_what_the_ledger_knows(make_harness):
-    harness = make_harness()
+async def test_counters_that_begin_at_nothing_are_given_what_the_ledger_knows(harness):
     harness.keep(3, 4)
     await harness.reconciler.begin()
     assert await harness.level() == CounterLevel(7, 0)
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-async def test_counters_not_begun_yet_are_whole_after_the_first_look(make_harness, is_shared):
-    harness = make_harness()
+async def test_counters_not_begun_yet_are_whole_after_the_first_look(harness, is_shared):
     harness.counters.is_shared = is_shared
     harness.keep(3, 4)
     assert not await harness.counters.passes("before")
@@ -60,9 +44,8 @@ async def test_counters_not_begun_yet_are_whole_after_the_first_look(make_harnes
 
 @pytest.mark.instant_time
 async def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_whole(
-    make_harness,
+    harness,
 ):
-    harness = make_harness()
     harness.counters.is_shared = True
     harness.follow_loop_time()
     harness.keep(7)
@@ -72,23 +55,18 @@ async def test_a_process_that_begins_while_others_repair_does_not_call_the_count
     await harness.reconciler.begin()
     assert not await harness.counters.passes("begun")
 
-    running = asyncio.ensure_future(harness.reconciler.run())
+    harness.run()
     await asyncio.sleep(SETTLED_AFTER_S)
     assert not await harness.counters.passes("soon")
     await asyncio.sleep(1)
     assert await harness.counters.passes("where nobody else did")
     assert await harness.level() == CounterLevel(7, 0)
-    running.cancel()
 
 
 @pytest.mark.instant_time
-async def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(make_harness):
-    harness = make_harness()
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
+async def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(harness):
     harness.keep(7)
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+    await harness.start(is_shared=True)
     for wait in (20, SETTLED_AFTER_S - 2):
         await asyncio.sleep(wait)
         harness.counters.forget()
@@ -97,15 +75,13 @@ async def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired
     await asyncio.sleep(2)
     assert await harness.counters.passes("then")
     assert await harness.level() == CounterLevel(7, 0)
-    running.cancel()
 
 
 @pytest.mark.instant_time
 @pytest.mark.parametrize("is_shared", [False, True])
 async def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(
-    make_harness, is_shared
+    harness, is_shared
 ):
-    harness = make_harness()
     harness.counters.is_shared = is_shared
     harness.follow_loop_time()
     knows = False
@@ -116,7 +92,7 @@ async def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_a
 
     harness.store.drain.flush = flush
     await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+    harness.run()
     await asyncio.sleep(100)
     assert not await harness.counters.passes("before")
     knows = True
@@ -124,22 +100,17 @@ async def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_a
     await asyncio.sleep(1.5)
     assert await harness.counters.passes("after")
     assert await harness.level() == CounterLevel(7, 0)
-    running.cancel()
 
 
 @pytest.mark.instant_time
-async def test_whole_mark_of_counters_is_renewed_in_time_even_while_the_ledger_hangs(make_harness):
-    harness = make_harness()
+async def test_whole_mark_of_counters_is_renewed_in_time_even_while_the_ledger_hangs(harness):
     turns: list[float] = []
 
     async def turn(before: CountersCondition, after: CountersCondition, now: float) -> bool:
         turns.append(now)
         return await ForgetfulBudgetStore.change_condition(harness.counters, before, after, now)
 
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+    await harness.start(is_shared=True)
     harness.counters.change_condition = turn
 
     async def ask(*_: object) -> None:
@@ -149,11 +120,9 @@ async def test_whole_mark_of_counters_is_renewed_in_time_even_while_the_ledger_h
     await asyncio.sleep(200)
     assert len(turns) > 200 / MARKED
     assert max(after - before for before, after in pairwise(turns)) < MARKED / 3
-    running.cancel()
 
 
-async def test_spending_still_missing_a_minute_later_is_added_once(make_harness):
-    harness = make_harness()
+async def test_spending_still_missing_a_minute_later_is_added_once(harness):
     harness.keep(1_000_000_000, 500_000_000)
     await harness.reconciler.compare()
     assert await harness.level() == CounterLevel(0, 0)
@@ -166,8 +135,7 @@ async def test_spending_still_missing_a_minute_later_is_added_once(make_harness)
     assert 'thriftgate_budget_drift{budget="b",unit="usd"} 0.0' in harness.page()
 
 
-async def test_spending_settled_in_between_is_not_added_again(make_harness):
-    harness = make_harness()
+async def test_spending_settled_in_between_is_not_added_again(harness):
     harness.keep(7)
     await harness.reconciler.compare()
     await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
@@ -176,8 +144,7 @@ async def test_spending_settled_in_between_is_not_added_again(make_harness):
     assert await harness.level() == CounterLevel(7, 0)
 
 
-async def test_reconciliation_never_lowers_a_counter(make_harness):
-    harness = make_harness()
+async def test_reconciliation_never_lowers_a_counter(harness):
     await harness.counters.settle("call_1/0", {COUNTER: 70}, NOW)
     harness.keep(7)
     for _ in range(3):
@@ -270,11 +237,8 @@ async def test_of_many_counters_each_is_given_its_own(make_harness):
 
 
 @pytest.mark.instant_time
-async def test_local_counters_are_compared_every_minute_and_not_in_between(make_harness):
-    harness = make_harness()
-    harness.follow_loop_time()
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+async def test_local_counters_are_compared_every_minute_and_not_in_between(harness):
+    await harness.start()
     await asyncio.sleep(SETTLED_AFTER_S + 1)
     harness.counters.is_lost = True
     await asyncio.sleep(58)
@@ -282,7 +246,6 @@ async def test_local_counters_are_compared_every_minute_and_not_in_between(make_
     harness.keep(7)
     await asyncio.sleep(3)
     assert harness.reconciler.levels == {budget(): BudgetLevel(drift=7, spent=7, fullest=7)}
-    running.cancel()
 
 
 @pytest.mark.instant_time
@@ -299,10 +262,8 @@ async def test_month_counter_equals_the_ledger_after_receipts_of_past_days_are_b
     make_harness, fields, counter, before, after
 ):
     harness = make_harness(budget(window=Window.MONTH, **fields))
-    harness.follow_loop_time()
     harness.keep(3, 4)
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+    await harness.start()
     assert await harness.level(counter) == CounterLevel(before, 0)
     days_ago = [NOW - days * 86_400 for days in (3, 9, 19)]
     old = [
@@ -313,11 +274,9 @@ async def test_month_counter_equals_the_ledger_after_receipts_of_past_days_are_b
     await asyncio.sleep(3 * 60)
     assert await harness.level(counter) == CounterLevel(after, 0)
     assert [level.spent for level in harness.reconciler.levels.values()] == [after]
-    running.cancel()
 
 
-async def test_without_ledger_or_counters_it_says_so_and_goes_on(make_harness, caplog):
-    harness = make_harness()
+async def test_without_ledger_or_counters_it_says_so_and_goes_on(harness, caplog):
     harness.keep(7)
     harness.counters.is_lost = True
     await harness.reconciler.begin()
@@ -334,9 +293,8 @@ async def test_without_ledger_or_counters_it_says_so_and_goes_on(make_harness, c
 
 @pytest.mark.instant_time
 async def test_counters_are_compared_once_a_minute_and_their_mark_is_renewed_every_five_seconds(
-    make_harness,
+    harness,
 ):
-    harness = make_harness()
     harness.follow_loop_time()
     await harness.reconciler.begin()
     comparisons, renewals = 0, 0
@@ -353,9 +311,8 @@ async def test_counters_are_compared_once_a_minute_and_their_mark_is_renewed_eve
         return await change_condition(*args)
 
     harness.store.ask, harness.counters.change_condition = count_ask, count_change
-    running = asyncio.ensure_future(harness.reconciler.run())
+    harness.run()
     await asyncio.sleep(SETTLED_AFTER_S + 10 * 60 + 1)
-    running.cancel()
 
     assert comparisons == 11
     assert renewals == 122

@@ -10,7 +10,6 @@ from proxy.services.budgets.reconciliation import _batches
 from proxy.store.errors import StoreError
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.ledger.spendings import ended_at
-from slo.budgets.budget import Budget
 from slo.budgets.counter import CounterLevel
 from tests.fakes.admission_harness import NOW
 from tests.fakes.reconciliation_harness import COUNTER, ReconciliationHarness
@@ -22,28 +21,11 @@ pytestmark = pytest.mark.instant_time
 SETTLED_AFTER_S = 12.0
 
 
-@pytest.fixture
-def make_harness(tmp_path, request):
-    harness: list[ReconciliationHarness] = []
-
-    def make(*budgets: Budget) -> ReconciliationHarness:
-        harness.append(ReconciliationHarness(tmp_path, *budgets))
-        return harness[0]
-
-    yield make
-    for entry in harness:
-        entry.store.close(5)
-
-
 async def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soon(
-    make_harness,
+    harness,
 ):
-    harness = make_harness()
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
     harness.keep(7)
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+    await harness.start(is_shared=True)
     await asyncio.sleep(20)
     assert await harness.level() == CounterLevel(7, 0)
 
@@ -58,17 +40,12 @@ async def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_re
     await asyncio.sleep(2)
     assert await harness.counters.passes("then")
     assert await harness.level() == CounterLevel(12, 0)
-    running.cancel()
 
 
 async def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(
-    make_harness,
+    harness,
 ):
-    harness = make_harness()
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+    await harness.start(is_shared=True)
     await asyncio.sleep(40)
     await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
     harness.keep(7)
@@ -82,7 +59,6 @@ async def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known
     await harness.counters.settle("call_50/0", {COUNTER: 5}, NOW)
     await asyncio.sleep(4 * SETTLED_AFTER_S)
     assert await harness.level() == CounterLevel(12, 0)
-    running.cancel()
 
 
 async def end_call(
@@ -110,15 +86,11 @@ async def end_call(
 @pytest.mark.parametrize("settles", [0.1, 4.0])
 @pytest.mark.parametrize("loss", ["emptied", "away"])
 async def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(
-    make_harness, heard, settles, loss
+    harness, heard, settles, loss
 ):
     """Four calls a second."""
 
-    harness = make_harness()
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+    await harness.start(is_shared=True)
     async with asyncio.TaskGroup() as calls:
         for number in range(440):
             calls.create_task(end_call(harness, number, heard, settles))
@@ -130,15 +102,10 @@ async def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(
     assert harness.counters.spent_in_store(COUNTER) == 4400
     await asyncio.sleep(120)
     assert harness.counters.spent_in_store(COUNTER) == 4400
-    running.cancel()
 
 
-async def test_a_checkpoint_that_could_not_be_begun_is_begun_later(make_harness):
-    harness = make_harness()
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+async def test_a_checkpoint_that_could_not_be_begun_is_begun_later(harness):
+    await harness.start(is_shared=True)
     await asyncio.sleep(30)
     harness.counters.is_lost = True
     await asyncio.sleep(10)
@@ -154,15 +121,10 @@ async def test_a_checkpoint_that_could_not_be_begun_is_begun_later(make_harness)
     harness.keep(7)
     await asyncio.sleep(SETTLED_AFTER_S + 2)
     assert harness.counters.spent_in_store(COUNTER) == 7
-    running.cancel()
 
 
-async def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(make_harness):
-    harness = make_harness()
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+async def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(harness):
+    await harness.start(is_shared=True)
     await asyncio.sleep(30)
     harness.counters.forget()
     for _ in range(3):
@@ -172,15 +134,10 @@ async def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_lat
         harness.counters.is_lost = False
     await asyncio.sleep(SETTLED_AFTER_S - 3 * 3.8 + 1.5)
     assert await harness.counters.passes("then")
-    running.cancel()
 
 
-async def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(make_harness):
-    harness = make_harness()
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+async def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(harness):
+    await harness.start(is_shared=True)
     await asyncio.sleep(20)
     harness.keep(7)
     harness.counters.forget()
@@ -188,15 +145,10 @@ async def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(mak
     await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
     await asyncio.sleep(4 * SETTLED_AFTER_S)
     assert harness.counters.spent_in_store(COUNTER) == 7
-    running.cancel()
 
 
-async def test_spending_during_an_outage_is_added_when_counters_are_back(make_harness):
-    harness = make_harness()
-    harness.counters.is_shared = True
-    harness.follow_loop_time()
-    await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+async def test_spending_during_an_outage_is_added_when_counters_are_back(harness):
+    await harness.start(is_shared=True)
     await asyncio.sleep(100)
     harness.counters.is_lost = True
     harness.keep(7)
@@ -205,7 +157,6 @@ async def test_spending_during_an_outage_is_added_when_counters_are_back(make_ha
     harness.counters.is_lost = False
     await asyncio.sleep(1.5)
     assert await harness.level() == CounterLevel(7, 0)
-    running.cancel()
 
 
 def test_a_hundred_counters_are_compared_at_a_time() -> None:
@@ -217,9 +168,8 @@ def test_a_hundred_counters_are_compared_at_a_time() -> None:
 
 @pytest.mark.parametrize(("seconds", "within"), [(4.8, []), (5.2, [5.0])])
 async def test_an_outage_of_more_than_five_seconds_begins_a_checkpoint_shared_for_five(
-    make_harness, seconds: float, within: list[float]
+    harness, seconds: float, within: list[float]
 ):
-    harness = make_harness()
     harness.counters.is_shared = True
     harness.follow_loop_time()
     await harness.reconciler.begin()
@@ -232,19 +182,17 @@ async def test_an_outage_of_more_than_five_seconds_begins_a_checkpoint_shared_fo
         return generation
 
     harness.counters.begin_checkpoint = begin
-    running = asyncio.ensure_future(harness.reconciler.run())
+    harness.run()
     await asyncio.sleep(1.1)
     harness.counters.is_lost = True
     await asyncio.sleep(seconds)
     harness.counters.is_lost = False
     await asyncio.sleep(0.6)
-    running.cancel()
 
     assert shares == within
 
 
-async def test_counters_that_could_not_be_made_whole_are_looked_at_every_second(make_harness):
-    harness = make_harness()
+async def test_counters_that_could_not_be_made_whole_are_looked_at_every_second(harness):
     harness.follow_loop_time()
     timeouts: list[float] = []
 
@@ -254,11 +202,10 @@ async def test_counters_that_could_not_be_made_whole_are_looked_at_every_second(
 
     harness.store.drain.flush = flush
     await harness.reconciler.begin()
-    running = asyncio.ensure_future(harness.reconciler.run())
+    harness.run()
     await asyncio.sleep(30)
     before = len(timeouts)
     await asyncio.sleep(60)
-    running.cancel()
 
     assert len(timeouts) - before == 60
     assert set(timeouts) == {5.0}
