@@ -14,7 +14,6 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from proxy.app import gateway
 from proxy.settings import Settings
 from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
@@ -22,8 +21,7 @@ from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.cloud_upstreams import REGION, BedrockUpstream, VertexUpstream
-from tests.fakes.databases import migrated_sqlite
-from tests.fakes.gateway_fixture import PRICE, TRAITS, GatewayFixture
+from tests.fakes.gateway_fixture import PRICE, TRAITS, GatewayFixture, served_gateway
 from tests.fakes.plain_http import PLAIN
 
 ACCOUNT, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI", "session-token-1"
@@ -125,11 +123,10 @@ async def _running(folder: Path, more: str, settings: Any) -> AsyncIterator[Clou
         options = {"bedrock": aws, "vertex": google, "region": REGION, "price": PRICE, "more": more}
         catalog.write_text(_CATALOG.format(**options, traits=json.dumps(TRAITS)))
         chosen = Settings(folder=folder / "gateway", catalog=catalog, **settings)
-        migrated_sqlite(chosen.folder / "thriftgate.db")
-        async with gateway(chosen) as running, serving(running.app) as url:
-            team = running.store.teams.create("acme", now=1_790_000_000.0)
-            _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-            yield CloudGateway(url, key, folder, running, lab, bedrock, vertex)
+        async with served_gateway(chosen) as served:
+            yield CloudGateway(
+                **vars(served), folder=folder, lab=lab, bedrock=bedrock, vertex=vertex
+            )
 
 
 @contextmanager

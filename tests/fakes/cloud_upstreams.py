@@ -16,6 +16,7 @@ from zlib import crc32
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.providers.sse import EventFramer, parse_events
@@ -95,7 +96,7 @@ class BedrockUpstream(CloudUpstream):
     damages_frames: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raw = await _read(receive)
+        raw = await Request(scope, receive).body()
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         path = scope["raw_path"].decode()
         if problem := self._problem(scope, headers, raw):
@@ -230,7 +231,7 @@ class VertexUpstream(CloudUpstream):
     lifetime_s: int = 3_600
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raw = await _read(receive)
+        raw = await Request(scope, receive).body()
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         if scope["path"] == "/token":
             assert parse_qs(raw.decode())["assertion"]
@@ -295,15 +296,6 @@ def _wrong_field(body: Json) -> str:
     if unknown := [name for name in UNKNOWN_FIELDS if name in body]:
         return f"{unknown[0]}: Extra inputs are not permitted"
     return "" if KNOWN_BETAS.issuperset(body.get("anthropic_beta", ())) else "invalid beta flag"
-
-
-async def _read(receive: Receive) -> bytes:
-    raw, more = b"", True
-    while more:
-        message = await receive()
-        raw += message.get("body", b"")
-        more = message.get("more_body", False)
-    return raw
 
 
 async def _answer(send: Send, status: int, body: Json, *headers: tuple[str, str]) -> None:

@@ -10,15 +10,13 @@ from typing import Any
 
 import openai
 
-from proxy.app import Gateway, gateway
-from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import running_in_thread
-from tests.fakes.databases import migrated_sqlite
+from tests.fakes.gateway_fixture import ServedGateway, served_gateway
 from tests.fakes.plain_http import PLAIN
 
 _CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}
@@ -85,26 +83,17 @@ LONG = "Tell me of it, word by word, and of all that came before. " * 20
 
 
 @dataclass(frozen=True)
-class FallbackGateway:
+class FallbackGateway(ServedGateway):
     """A running gateway with fallback routes, for one test."""
 
-    url: str
     sdk: openai.OpenAI
-    gateway: Gateway
     lab: Simulator
-    team: str
 
     def ask(self, model: str, text: str = "Say something.", **fields: Any) -> Any:
         """The raw answer to a chat call of the SDK's, which tries once."""
         return self.sdk.chat.completions.with_raw_response.create(
             model=model, messages=[{"role": "user", "content": text}], **fields
         )
-
-    def receipts(self, call_id: str) -> list[Receipt]:
-        """Return what the ledger holds of a call."""
-        store = self.gateway.store
-        assert store.drain.flush(20)
-        return store.ledger.call_receipts(call_id, self.team)
 
 
 @asynccontextmanager
@@ -121,13 +110,12 @@ async def _second(
             policies=folder / "policies.toml",
             **settings,
         )
-        migrated_sqlite(chosen.folder / "thriftgate.db")
-        async with gateway(chosen) as running, serving(running.app) as url:
-            team = running.store.teams.create("acme", now=1_790_000_000.0)
-            _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
+        async with served_gateway(chosen) as served:
             plain = openai.DefaultHttpxClient(verify=PLAIN)
-            with openai.OpenAI(base_url=url, api_key=key, max_retries=0, http_client=plain) as sdk:
-                yield FallbackGateway(url, sdk, running, lab, team.id)
+            with openai.OpenAI(
+                base_url=served.url, api_key=served.key, max_retries=0, http_client=plain
+            ) as sdk:
+                yield FallbackGateway(**vars(served), sdk=sdk, lab=lab)
 
 
 @contextmanager

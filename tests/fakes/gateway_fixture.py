@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from starlette.types import ASGIApp
+
 from proxy.app import Gateway, gateway
 from proxy.providers.fitting.schema_rules import XAI
 from proxy.records.receipt import Receipt
@@ -93,36 +95,77 @@ price = {PRICE}
 
 
 @dataclass(frozen=True)
-class GatewayFixture:
+class ServedGateway:
     """A running gateway, for one test.
 
     Attributes:
         url: The gateway's base URL, up to and including ``/v1``.
         key: A key of the first team.
+        team: Its id.
     """
 
     url: str
     key: str
-    folder: Path
+    team: str
     gateway: Gateway
-    lab: Simulator
 
     def receipts(self, call_id: str, team_number: int = 0) -> list[Receipt]:
         """Return what the ledger holds of a team's call, once all that was journalled is in it."""
         store = self.gateway.store
         assert store.drain.flush(20)
-        team = store.teams.all()[team_number]
-        return store.ledger.call_receipts(call_id, team.id)
+        team = store.teams.all()[team_number].id if team_number else self.team
+        return store.ledger.call_receipts(call_id, team)
+
+
+@asynccontextmanager
+async def served_gateway(
+    settings: Settings, *, now: float = 1_790_000_000.0, **clocks: Any
+) -> AsyncIterator[ServedGateway]:
+    """A running gateway with a team, whose database is made where the settings name none."""
+    if not settings.database_url:
+        migrated_sqlite(settings.folder / "thriftgate.db")
+    async with gateway(settings, **clocks) as running, serving(running.app) as url:
+        team = running.store.teams.create("acme", now=now)
+        _, key = running.store.teams.create_key(team.id, "first", now=now)
+        yield ServedGateway(url, key, team.id, running)
+
+
+@asynccontextmanager
+async def gateway_before(
+    upstream: ASGIApp, folder: Path, catalog: str, **settings: Any
+) -> AsyncIterator[ServedGateway]:
+    """A running gateway before an upstream of a test's own.
+
+    Args:
+        upstream: The app that answers.
+        folder: The gateway's own.
+        catalog: The catalog, in which ``{url}`` is the upstream's and ``{price}`` a model's.
+        settings: The gateway's.
+    """
+    async with serving(upstream) as url:
+        file = folder / "catalog.toml"
+        file.write_text(catalog.format(url=url, price=PRICE))
+        async with served_gateway(
+            Settings(folder=folder / "gateway", catalog=file, retries=0, **settings)
+        ) as running:
+            yield running
+
+
+@dataclass(frozen=True)
+class GatewayFixture(ServedGateway):
+    """A running gateway before a simulator."""
+
+    folder: Path
+    lab: Simulator
 
     def all_receipts(self) -> list[Receipt]:
         """Everything the ledger holds, by call and attempt."""
         store = self.gateway.store
         assert store.drain.flush(20)
-        team = store.teams.all()[0]
         with closing(sqlite3.connect(self.folder / "gateway" / "thriftgate.db")) as database:
             rows = database.execute("SELECT DISTINCT call_id FROM calls ORDER BY call_id")
             ids = [call_id for (call_id,) in rows]
-        return [one for call_id in ids for one in store.ledger.call_receipts(call_id, team.id)]
+        return [one for call_id in ids for one in store.ledger.call_receipts(call_id, self.team)]
 
     def of_feature(self, feature: str, calls: int = 1) -> list[Receipt]:
         """The receipts of a feature, once that many calls have ended."""
@@ -160,12 +203,8 @@ async def _gateway_before_simulator(
         url = written.partition('base_url = "')[2].partition('"')[0]
         catalog.write_text(written + more_catalog.replace("{url}", url))
         chosen = Settings(folder=folder / "gateway", catalog=catalog, **settings)
-        if not chosen.database_url:
-            migrated_sqlite(chosen.folder / "thriftgate.db")
-        async with gateway(chosen) as running, serving(running.app) as url:
-            team = running.store.teams.create("acme", now=1_790_000_000.0)
-            _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-            yield GatewayFixture(url=url, key=key, folder=folder, gateway=running, lab=lab)
+        async with served_gateway(chosen) as served:
+            yield GatewayFixture(**vars(served), folder=folder, lab=lab)
 
 
 @contextmanager

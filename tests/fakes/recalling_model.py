@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
 from compaction.recall.tool_index import TOOL_NAME
 from proxy.tools.simulator.server import serving
@@ -46,17 +48,11 @@ class RecallingModel:
     bodies: list[Json] = field(default_factory=list)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as an ASGI application."""
         if scope["type"] != "http":
             return
-        raw = b""
-        while True:
-            event = await receive()
-            raw += event.get("body", b"")
-            if not event.get("more_body"):
-                break
-        body = orjson.loads(raw)
+        body = orjson.loads(await Request(scope, receive).body())
         self.bodies.append(body)
         turn = self.script(body)
         if turn.hangs:

@@ -1,7 +1,7 @@
 """Recorded calls of real agents to real providers, and an upstream that plays them again."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -9,14 +9,12 @@ from typing import Any
 
 import orjson
 import yaml
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from proxy.app import gateway
 from proxy.records.feature_mode import PlanningMode
-from proxy.settings import Settings
-from proxy.tools.simulator.server import serving
-from tests.fakes.databases import migrated_sqlite
-from tests.fakes.gateway_fixture import PRICE
+from tests.fakes.gateway_fixture import ServedGateway, gateway_before
 
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewAI"
 _ENDPOINTS = ("chat/completions", "responses", "embeddings")
@@ -120,56 +118,17 @@ class ReplayUpstream:
         self.heard: dict[str, bytes] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        heard, more = b"", True
-        while more:
-            message = await receive()
-            heard += message.get("body", b"")
-            more = message.get("more_body", False)
         number = dict(scope["headers"])[b"x-client-request-id"].decode()
-        self.heard[number] = heard
+        self.heard[number] = await Request(scope, receive).body()
         recording = self._recorded[number]
-        headers = [(b"content-type", recording.media.encode())]
-        await send({"type": "http.response.start", "status": recording.status, "headers": headers})
-        await send({"type": "http.response.body", "body": recording.answer, "more_body": False})
+        headers = {"content-type": recording.media}
+        await Response(recording.answer, recording.status, headers)(scope, receive, send)
 
 
-@dataclass(frozen=True)
-class ReplayGateway:
-    """A gateway before a player."""
-
-    url: str
-    key: str
-    player: ASGIApp
-    heard: Mapping[str, bytes]
-    receipts: Any
-
-
-@asynccontextmanager
-async def replay_gateway(
-    folder: Path, recorded: Mapping[str, RecordedExchange]
-) -> AsyncIterator[ReplayGateway]:
+def replay_gateway(
+    folder: Path, recorded: Mapping[str, RecordedExchange], player: ReplayUpstream
+) -> AbstractAsyncContextManager[ServedGateway]:
     """A gateway that plans nothing, and whose only upstream plays those recordings."""
-    player = ReplayUpstream(recorded)
-    async with serving(player) as upstream:
-        models = sorted({recording.body["model"] for recording in recorded.values()})
-        catalog = folder / "catalog.toml"
-        catalog.write_text(
-            _CATALOG.format(url=upstream)
-            + "".join(_MODEL.format(id=model, price=PRICE) for model in models)
-        )
-        chosen = Settings(
-            folder=folder / "gateway", catalog=catalog, retries=0, planning=PlanningMode.OFF
-        )
-        migrated_sqlite(chosen.folder / "thriftgate.db")
-        async with gateway(chosen) as running, serving(running.app) as url:
-            store = running.store
-            team = store.teams.create("acme", now=1_790_000_000.0)
-            _, key = store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-
-            def receipts(call_id: str) -> Any:
-                return store.ledger.call_receipts(call_id, team.id)
-
-            yield ReplayGateway(
-                url=url, key=key, player=player, heard=player.heard, receipts=receipts
-            )
-            assert store.drain.flush(20)
+    models = sorted({recording.body["model"] for recording in recorded.values()})
+    catalog = _CATALOG + "".join(_MODEL.replace("{id}", model) for model in models)
+    return gateway_before(player, folder, catalog, planning=PlanningMode.OFF)

@@ -19,7 +19,7 @@ import orjson
 from sqlalchemy import select
 
 from proxy.api.endpoint import Endpoint
-from proxy.app import Gateway, gateway
+from proxy.app import Gateway
 from proxy.records.feature_mode import PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
@@ -33,7 +33,7 @@ from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from slo.alert import Alert
 from slo.price import call_cost
-from tests.fakes.databases import migrated_sqlite
+from tests.fakes.gateway_fixture import served_gateway
 from tests.fakes.http_caller import HttpCaller
 from tests.fakes.plain_http import PLAIN
 
@@ -230,15 +230,9 @@ async def virtual_gateway(
             planning=PlanningMode.OFF,
             **settings,
         )
-        migrated_sqlite(chosen.folder / "thriftgate.db")
-        async with (
-            gateway(chosen, clock=clock, ticks=loop.time) as running,
-            serving(running.app) as url,
-        ):
-            team = running.store.teams.create("acme", now=START)
-            _, key = running.store.teams.create_key(team.id, "first", now=START)
-            http_caller = HttpCaller(url, key)
-            fixture = VirtualGateway(url, key, team.id, running, lab, http_caller, clock)
+        async with served_gateway(chosen, now=START, clock=clock, ticks=loop.time) as served:
+            http_caller = HttpCaller(served.url, served.key)
+            fixture = VirtualGateway(**vars(served), lab=lab, http_caller=http_caller, clock=clock)
             with _log_to(fixture.said):
                 yield fixture
             await http_caller.close()

@@ -1,8 +1,6 @@
 """OpenAI's and Anthropic's SDKs against a gateway before an upstream that speaks Google's API."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +8,13 @@ import anthropic
 import openai
 import orjson
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from proxy.app import gateway
 from proxy.records.receipt import Outcome
-from proxy.settings import Settings
-from proxy.tools.simulator.server import serving
 from tests.fakes.background_loop import running_in_thread
-from tests.fakes.databases import migrated_sqlite
-from tests.fakes.gateway_fixture import PRICE
+from tests.fakes.gateway_fixture import ServedGateway, gateway_before
 from tests.fakes.gemini_answers import USAGE, answer, call, event_stream
 from tests.fakes.plain_http import PLAIN
 
@@ -27,7 +23,7 @@ default = "google"
 
 [upstreams.google]
 kind = "gemini"
-base_url = "{url}"
+base_url = "{url}beta"
 key_env = "GOOGLE_KEY"
 provider = "google"
 
@@ -51,64 +47,35 @@ class GoogleUpstream:
         self.heard: list[tuple[str, dict[str, Any]]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        heard, more = b"", True
-        while more:
-            message = await receive()
-            heard += message.get("body", b"")
-            more = message.get("more_body", False)
         assert dict(scope["headers"])[b"x-goog-api-key"] == b"google-secret"
-        body = orjson.loads(heard)
+        body = orjson.loads(await Request(scope, receive).body())
         self.heard.append((scope["path"], body))
         is_first = len(body["contents"]) == 1
         parts = [call(signature="c2ln", id="c0")] if is_first else [{"text": "Rain."}]
         pieces = answer({"text": "Hm", "thought": True}), answer(*parts, finish="STOP", usage=USAGE)
         streams = scope["query_string"] == b"alt=sse"
-        kind = b"text/event-stream" if streams else b"application/json"
+        kind = "text/event-stream" if streams else "application/json"
         content = event_stream(*pieces) if streams else orjson.dumps(pieces[1])
-        head = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]}
-        await send(head)
-        await send({"type": "http.response.body", "body": content, "more_body": False})
-
-
-@dataclass(frozen=True)
-class GoogleGateway:
-    """A gateway before such an upstream."""
-
-    url: str
-    key: str
-    upstream: GoogleUpstream
-    receipts: Any
-
-
-@asynccontextmanager
-async def _running(folder: Path) -> AsyncIterator[GoogleGateway]:
-    upstream = GoogleUpstream()
-    async with serving(upstream) as there:
-        catalog = folder / "catalog.toml"
-        address = there.removesuffix("/v1") + "/v1beta"
-        catalog.write_text(_CATALOG.format(url=address, price=PRICE))
-        chosen = Settings(folder=folder / "gateway", catalog=catalog, retries=0)
-        migrated_sqlite(chosen.folder / "thriftgate.db")
-        async with gateway(chosen) as running, serving(running.app) as url:
-            store = running.store
-            team = store.teams.create("acme", now=1_790_000_000.0)
-            _, key = store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-
-            def receipts(call_id: str) -> Any:
-                return store.ledger.call_receipts(call_id, team.id)
-
-            yield GoogleGateway(url, key, upstream, receipts)
-            assert store.drain.flush(20)
+        await Response(content, media_type=kind)(scope, receive, send)
 
 
 @pytest.fixture
-def google(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleGateway]:
+def upstream() -> GoogleUpstream:
+    return GoogleUpstream()
+
+
+@pytest.fixture
+def google(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upstream: GoogleUpstream
+) -> Iterator[ServedGateway]:
     monkeypatch.setenv("GOOGLE_KEY", "google-secret")
-    with running_in_thread(lambda: _running(tmp_path)) as running:
+    with running_in_thread(lambda: gateway_before(upstream, tmp_path, _CATALOG)) as running:
         yield running
 
 
-def test_a_chat_with_a_call_goes_there_and_back_streamed(google: GoogleGateway) -> None:
+def test_a_chat_with_a_call_goes_there_and_back_streamed(
+    google: ServedGateway, upstream: GoogleUpstream
+) -> None:
     http = openai.DefaultHttpxClient(verify=PLAIN)
     client: Any = openai.OpenAI(base_url=google.url, api_key=google.key, http_client=http)
     raw = client.chat.completions.with_raw_response.create(
@@ -121,7 +88,7 @@ def test_a_chat_with_a_call_goes_there_and_back_streamed(google: GoogleGateway) 
     )
     deltas = [piece.choices[0].delta for piece in stream if piece.choices]
     client.close()
-    (path, _), (streamed, second) = google.upstream.heard
+    (path, _), (streamed, second) = upstream.heard
 
     assert path == "/v1beta/models/gemini-lab:generateContent"
     assert streamed == "/v1beta/models/gemini-lab:streamGenerateContent"
@@ -130,11 +97,14 @@ def test_a_chat_with_a_call_goes_there_and_back_streamed(google: GoogleGateway) 
     assert "".join(delta.content or "" for delta in deltas) == "Rain."
     (receipt,) = google.receipts(raw.headers["x-request-id"])
     assert receipt.outcome is Outcome.ANSWERED
+    assert receipt.usage is not None
     assert (receipt.usage.input, receipt.usage.cache_read) == (40, 60)
     assert (receipt.usage.output, receipt.usage.reasoning) == (7, 2)
 
 
-def test_a_message_with_a_call_goes_there_and_back_streamed(google: GoogleGateway) -> None:
+def test_a_message_with_a_call_goes_there_and_back_streamed(
+    google: ServedGateway, upstream: GoogleUpstream
+) -> None:
     http = anthropic.DefaultHttpxClient(verify=PLAIN)
     client: Any = anthropic.Anthropic(
         base_url=google.url.removesuffix("/v1"), api_key=google.key, http_client=http
@@ -154,7 +124,7 @@ def test_a_message_with_a_call_goes_there_and_back_streamed(google: GoogleGatewa
     with client.messages.stream(**body, messages=turns) as stream:
         last = stream.get_final_message()
     client.close()
-    _, (_, second) = google.upstream.heard
+    _, (_, second) = upstream.heard
 
     assert first.stop_reason == "tool_use"
     assert (first.usage.input_tokens, first.usage.cache_read_input_tokens) == (40, 60)

@@ -1,23 +1,19 @@
 """The official SDKs against a gateway whose upstream writes tool calls in its own way."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import anthropic
 import openai
 import orjson
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from proxy.app import gateway
 from proxy.records.receipt import Outcome
-from proxy.settings import Settings
-from proxy.tools.simulator.server import serving
 from tests.fakes.background_loop import running_in_thread
-from tests.fakes.databases import migrated_sqlite
-from tests.fakes.gateway_fixture import PRICE
+from tests.fakes.gateway_fixture import ServedGateway, gateway_before
 from tests.fakes.messages_calls import Json, chunk
 from tests.fakes.plain_http import PLAIN
 
@@ -97,17 +93,10 @@ class OddUpstream:
     """Answers with the calls of the form that the last message names; one breaks its stream."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        heard, more = b"", True
-        while more:
-            message = await receive()
-            heard += message.get("body", b"")
-            more = message.get("more_body", False)
-        form = orjson.loads(heard)["messages"][-1]["content"]
+        form = orjson.loads(await Request(scope, receive).body())["messages"][-1]["content"]
         events = [orjson.dumps(one) for one in self._chunks(form)]
         body = b"".join(b"data: " + event + b"\n\n" for event in [*events, b"[DONE]"])
-        head = [(b"content-type", b"text/event-stream")]
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+        await Response(body, media_type="text/event-stream")(scope, receive, send)
 
     def _chunks(self, form: str) -> Iterator[Json | list[int]]:
         if form == _BROKEN:
@@ -124,37 +113,17 @@ class OddUpstream:
         yield {"id": "chatcmpl-7f", "choices": [], "usage": _USAGE}
 
 
-class _OddGateway(NamedTuple):
-    url: str
-    key: str
-    receipts: Any
-
-
-@asynccontextmanager
-async def _running(folder: Path) -> AsyncIterator[_OddGateway]:
-    async with serving(OddUpstream()) as there:
-        catalog = folder / "catalog.toml"
-        catalog.write_text(_CATALOG.format(url=there, price=PRICE))
-        chosen = Settings(folder=folder / "gateway", catalog=catalog, retries=0)
-        migrated_sqlite(chosen.folder / "thriftgate.db")
-        async with gateway(chosen) as running, serving(running.app) as url:
-            store = running.store
-            team = store.teams.create("acme", now=1_790_000_000.0)
-            _, key = store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-            yield _OddGateway(url, key, lambda id_: store.ledger.call_receipts(id_, team.id))
-            assert store.drain.flush(20)
-
-
 @pytest.fixture(scope="module")
-def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_OddGateway]:
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedGateway]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODD_KEY", "odd-secret")
-        with running_in_thread(lambda: _running(tmp_path_factory.mktemp("odd"))) as running:
+        folder = tmp_path_factory.mktemp("odd")
+        with running_in_thread(lambda: gateway_before(OddUpstream(), folder, _CATALOG)) as running:
             yield running
 
 
 @pytest.fixture(scope="module")
-def anthropic_client(odd: _OddGateway) -> Iterator[Any]:
+def anthropic_client(odd: ServedGateway) -> Iterator[Any]:
     http = anthropic.DefaultHttpxClient(verify=PLAIN)
     with anthropic.Anthropic(
         base_url=odd.url.removesuffix("/v1"), api_key=odd.key, http_client=http, max_retries=0
@@ -163,7 +132,7 @@ def anthropic_client(odd: _OddGateway) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def openai_client(odd: _OddGateway) -> Iterator[Any]:
+def openai_client(odd: ServedGateway) -> Iterator[Any]:
     http = openai.DefaultHttpxClient(verify=PLAIN)
     with openai.OpenAI(
         base_url=odd.url, api_key=odd.key, http_client=http, max_retries=0
@@ -224,7 +193,7 @@ def test_sdks_get_the_forerunner_of_tool_calls_as_a_call(
 
 @pytest.mark.parametrize("form", [_BROKEN, _NAMELESS])
 def test_sdks_raise_where_the_translation_of_a_finished_stream_fails(
-    odd: _OddGateway, anthropic_client: Any, openai_client: Any, form: str
+    odd: ServedGateway, anthropic_client: Any, openai_client: Any, form: str
 ) -> None:
     with message_stream(anthropic_client, form) as stream:
         message_call = stream.response.headers["x-request-id"]
@@ -238,5 +207,6 @@ def test_sdks_raise_where_the_translation_of_a_finished_stream_fails(
     for call_id in (message_call, response_call):
         (receipt,) = odd.receipts(call_id)
         assert (receipt.outcome, receipt.error) == (Outcome.BROKEN, "upstream_malformed")
+        assert receipt.usage is not None
         assert (receipt.usage.input, receipt.usage.output) == (30, 9)
         assert not receipt.estimated

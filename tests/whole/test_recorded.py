@@ -23,7 +23,13 @@ from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_
 from tests.fakes.caller import FakeCaller
 from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.plain_http import PLAIN
-from tests.fakes.recorded_answers import FOLDER, RecordedExchange, recorded_calls, replay_gateway
+from tests.fakes.recorded_answers import (
+    FOLDER,
+    RecordedExchange,
+    ReplayUpstream,
+    recorded_calls,
+    replay_gateway,
+)
 from tests.fakes.upstream import EVENTS, FakeTransport, ScriptedAnswer, broken_connection
 
 #: The statuses a caller gets for those recorded; see proxy.providers.failures.
@@ -89,12 +95,13 @@ async def _play(
 def replayed_recordings(tmp_path_factory: pytest.TempPathFactory) -> list[ReplayedRecording]:
     recorded = {str(number): recording for number, recording in enumerate(recorded_calls())}
     folder = tmp_path_factory.mktemp("recordings")
-    with running_in_thread(lambda: replay_gateway(folder, recorded)) as gateway:
+    player = ReplayUpstream(recorded)
+    with running_in_thread(lambda: replay_gateway(folder, recorded, player)) as gateway:
         answers = asyncio.run(_play(gateway.url, gateway.key, recorded))
         came = []
         for number, answer in answers.items():
             (receipt,) = gateway.receipts(answer.headers["x-request-id"])
-            came.append(ReplayedRecording(recorded[number], answer, gateway.heard[number], receipt))
+            came.append(ReplayedRecording(recorded[number], answer, player.heard[number], receipt))
     return came
 
 
