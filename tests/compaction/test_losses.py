@@ -38,7 +38,14 @@ def test_lost_values_are_named():
     facts_text = "\n".join(fact.text for segment in compacted.segments for fact in segment.facts)
     assert compacted.lost
     assert not [name for name in compacted.lost if find_name(facts_text, name) >= 0]
-    assert len(compacted.lost) <= 1_000
+
+
+def test_a_thousand_lost_values_are_named():
+    names = "\n".join(f"made_{number}_here" for number in range(1_300))
+    raws = [user("Read it."), *tool_call_and_result("read_file", {"path": "a/b.py"}, names)]
+    raws += [assistant("So."), user("Now?")]
+
+    assert len(compact(raws, _POLICY, memory=CompactionMemory(), names_lost=True).lost) == 1_000
 
 
 def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():

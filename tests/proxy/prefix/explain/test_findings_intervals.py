@@ -1,5 +1,6 @@
 """Reasons on caches that store a prompt every so many tokens (GPT-5.4: 2,048)."""
 
+import msgspec
 import pytest
 
 from proxy.caches.outlook import regime_at_retention
@@ -68,6 +69,19 @@ def test_an_idle_prefix_before_gpt_5_6_is_certainly_expired_only_after_a_day():
     long = users(INTERVAL, ("a", 5_000))
     sure = [summary(CallHistory().record(long).explain(long, now))[2] for now in (700, 86_500)]
     assert sure == [ReasonConfidence.POSSIBLE, ReasonConfidence.CERTAIN]
+
+
+@pytest.mark.parametrize(
+    ("gone_after_s", "sure"),
+    [(3_600.0, ReasonConfidence.LIKELY), (3_601.0, ReasonConfidence.POSSIBLE)],
+)
+def test_an_idle_prefix_is_possibly_expired_where_it_may_live_longer_than_an_hour(
+    gone_after_s: float, sure: ReasonConfidence
+):
+    regime = msgspec.structs.replace(INTERVAL, gone_after_s=gone_after_s)
+    long = users(regime, ("a", 5_000))
+
+    assert summary(CallHistory().record(long).explain(long, 700))[2] == sure
 
 
 def test_idle_prefix_kept_in_memory_is_certainly_expired_after_an_hour():

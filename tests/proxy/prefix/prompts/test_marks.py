@@ -13,6 +13,8 @@ from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.policies import add_cache_key
 from proxy.prefix.prompts.marks import (
+    _FORMS,
+    _with_mark_after,
     add_marks,
     caller_marks,
     count_caller_marks,
@@ -26,6 +28,7 @@ from proxy.tools.simulator.apis import chat_bodies, messages_bodies, messages_ru
 from proxy.tools.simulator.models import MODELS
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.replies import ReadingContext
+from tests.cache_bounds import remembers_latest
 from tests.examples import examples
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.planned_body_check import assert_nothing_lost
@@ -354,3 +357,14 @@ def test_a_tool_whose_mark_stands_twice_cannot_be_marked():
 
     with pytest.raises(Unplannable, match="stands twice"):
         add_marks(parsed, [(spots(parsed)[0], "")], ANTHROPIC)
+
+
+def test_128_messages_of_up_to_64_kibibytes_are_remembered_with_their_marks():
+    def with_mark(text: str) -> bytes:
+        raw = orjson.dumps(message("system", [said(text)]))
+        return _with_mark_after(raw, 0, _FORMS["anthropic-breakpoint"], b'{"type":"ephemeral"}')
+
+    least = len(orjson.dumps(message("system", [said("")])))
+    texts = ["a" * (size - least) for size in (65_536, 65_537)]
+    assert remembers_latest(lambda number: with_mark(str(number)), 128)
+    assert [with_mark(text) is with_mark(text) for text in texts] == [True, False]

@@ -35,6 +35,19 @@ def test_a_redis_that_does_not_answer_is_away_and_its_password_is_not_shown():
     assert asyncio.run(redis_problem(Settings())) == ""
 
 
+async def test_a_redis_that_says_nothing_is_away_after_a_second():
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        why = await redis_problem(Settings(redis_url=f"redis://127.0.0.1:{port}/0"))
+
+    assert why == "Redis did not answer within 1.0 s"
+
+
 def test_a_redis_url_without_the_client_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

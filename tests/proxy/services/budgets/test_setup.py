@@ -1,6 +1,6 @@
 import asyncio
 import logging
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from proxy.errors import OperatorError
 from proxy.services.budgets.reconciliation import Reconciler
 from proxy.services.budgets.setup import (
     _ForgottenCounters,
+    _keep_comparing,
     running_budgets,
 )
 from proxy.settings import Settings
@@ -134,6 +135,24 @@ async def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path)
     finally:
         opened.close(5)
     assert compared[0] > NOW
+
+
+@pytest.mark.instant_time
+async def test_the_clock_is_compared_again_every_ten_seconds(tmp_path):
+    class SharedTime:
+        async def time(self) -> float:
+            return NOW
+
+    compared: list[float] = []
+    store: Any = SharedTime()
+    opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
+    here = fake_app_context(
+        settings_with(tmp_path), opened, AppContextCalls(), compare_clock=compared.append
+    )
+    with suppress(TimeoutError):
+        await asyncio.wait_for(_keep_comparing(store, here), 35.0)
+    opened.close(5)
+    assert compared == [NOW] * 3
 
 
 async def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
