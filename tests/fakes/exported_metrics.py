@@ -134,6 +134,7 @@ def rarer_metrics(folder: Path) -> str:
     )
     telemetry.observe(an_engine_receipt(1))
     telemetry.observe(a_receipt(1, compaction="facts", compacted=True))
+    telemetry.observe(a_receipt(1, compaction="facts+recall", recalls=1, recalled_tokens=9))
     telemetry.observe(a_receipt(1, compaction="facts", compaction_why="control"))
     telemetry.observe(a_receipt(1, miss="expired", miss_tokens=1024))
     return telemetry.prometheus_text().decode()
