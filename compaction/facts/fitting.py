@@ -9,13 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 
 from compaction.facts.actions import has_succeeded
 from compaction.facts.candidates import MARK_KINDS, Candidate
 from compaction.facts.fact import Fact, FactKind
-from compaction.facts.region_contents import RegionContents
-from compaction.reading.message import Count, Voice
+from compaction.reading.message import Count
 from compaction.word_worth import RegionWords, text_size
 
 #: Tokens of a fact's label and line end, and of a sentence that may join a line.
@@ -25,69 +24,10 @@ _SLICES_SHARE: Final = 0.4
 #: Maximum share of the room for failures and unknown outcomes.
 _FAILURES_SHARE: Final = 0.5
 
-#: Factors for users' words, for failed actions, and for the newest message against the oldest.
-_USER_FACTOR, _FAILURE_FACTOR = 0.85, 3.0
-#: Difference of the factors of the newest and the oldest message: in speech, and in results.
-_SPEECH_SPREAD, _RESULTS_SPREAD = 0.4, 0.2
-#: Further factor of the newest message where results can be read again, the share of the messages
-#: after which it is half, and their least number; and the share of its worth that a word has again.
-_FRESH_FACTOR, _HALF_LIFE_SHARE, _LEAST_HALF_LIFE = 6.0, 0.2, 12
-_LETTER_AGAIN: Final = 0.65
-#: Characters up to which a text is what somebody typed; the factor of a longer one, which may be
-#: pasted, is less by its length, down to this.
-_TYPED_CHARS, _LEAST_LENGTH_FACTOR = 200, 0.05
-
-
-def region_words(part: RegionContents, *, decays: bool = False) -> RegionWords:
-    """The worth of the words of a region; later messages count as far as they are known.
-
-    Args:
-        part: Region, as it was read.
-        decays: True if what was read is soon edited to the letter: words count in each line.
-    """
-    region = part.region
-    messages = [message for pairs in part.messages_by_voice.values() for _, message in pairs]
-    later = region.messages[region.end : region.point]
-    return RegionWords(messages, later, _LETTER_AGAIN if decays else 0.0, part.find)
-
-
-def message_factors(
-    part: RegionContents, failures: Iterable[int], *, decays: bool
-) -> Mapping[int, float]:
-    """The factor of each message of a region: by who speaks, how it ended, and how new it is.
-
-    Args:
-        part: Region, as it was read.
-        failures: Messages of failed actions, and of those with unknown outcomes.
-        decays: True if what was read is soon read again, so that only the newest is worth much.
-    """
-    region = part.region
-    failed = set(failures)
-    speech = {
-        index
-        for voice in (Voice.USER, Voice.ASSISTANT)
-        for index, message in part.messages_of(voice)
-        if not message.calls
-    }
-    factors = {}
-    length = region.end - region.start
-    for index in range(region.start, region.end):
-        message = region.messages[index]
-        age = region.end - 1 - index
-        if decays:
-            is_task = message.voice is Voice.USER
-            factor = 1.0 + _FRESH_FACTOR * (
-                1.0 if is_task else 0.5 ** (age / max(_LEAST_HALF_LIFE, _HALF_LIFE_SHARE * length))
-            )
-        else:
-            spread = _SPEECH_SPREAD if index in speech else _RESULTS_SPREAD
-            factor = 1.0 + spread * (0.5 - age / length)
-            factor *= _USER_FACTOR if message.voice is Voice.USER else 1.0
-            if message.voice is not Voice.RESULT:
-                size = _TYPED_CHARS / max(1, len(message.text))
-                factor *= max(_LEAST_LENGTH_FACTOR, min(1.0, size))
-        factors[index] = factor * (_FAILURE_FACTOR if index in failed else 1.0)
-    return factors
+#: Maximum tokens of a room for which a few candidates are tried before all others, how many, the
+#: factor by which the result has to be worth more, and the share of the room by which one may pass
+#: it: prices are estimates, mostly high.
+_MAX_SEEDED_TOKENS, _MAX_SEEDS, _BETTER, _SEED_SLACK = 120, 4, 1.1, 0.1
 
 
 class _Offer:
@@ -132,6 +72,14 @@ class _Offer:
     def is_taken(self) -> bool:
         """True if one of its variants stands."""
         return self.taken < len(self.prices)
+
+
+class _Filled(NamedTuple):
+    """A room that was filled: its worth, what is left of it, and the variant of each candidate."""
+
+    worth: float
+    room: float
+    variants: Sequence[int]
 
 
 class Fitting:
@@ -184,6 +132,35 @@ class Fitting:
             room: Tokens.
             least_pin: Pin from which on a candidate stands whatever room there is.
         """
+        best = self._fill_room(room, least_pin)
+        if room <= _MAX_SEEDED_TOKENS:
+            for seed in self._seeds():
+                other = self._fill_room(room, least_pin, seed)
+                best = other if other.worth > _BETTER * best.worth else best
+        facts = [
+            fact
+            for offer, variant in zip(self._offers, best.variants, strict=True)
+            if variant < len(offer.prices)
+            for fact in offer.candidate.variants[variant]
+        ]
+        gone = [
+            offer.candidate
+            for offer, variant in zip(self._offers, best.variants, strict=True)
+            if variant == len(offer.prices)
+        ]
+        return facts, gone
+
+    def _seeds(self) -> Sequence[_Offer]:
+        """The candidates that are gone and worth most by themselves."""
+        gone = [offer for offer in self._offers if not offer.is_taken]
+        worth = {
+            offer.place: offer.factor * sum(map(self._words.first.__getitem__, offer.words[-1]))
+            for offer in gone
+        }
+        return sorted(gone, key=lambda offer: -worth[offer.place])[:_MAX_SEEDS]
+
+    def _fill_room(self, room: float, least_pin: int, seed: _Offer | None = None) -> _Filled:
+        """Fills the room, with one candidate before all that do not have to stand."""
         filling = _Filling(self._words, room)
         for offer in self._offers:
             offer.reset()
@@ -195,15 +172,10 @@ class Fitting:
         if not filling.take_failures(offers):
             offers = [offer for offer in offers if offer.candidate.fact.kind is not FactKind.ACTION]
         filling.take_slices(offers)
+        if seed in offers and seed.prices[-1] <= filling.room + _SEED_SLACK * room:
+            filling.take(seed, len(seed.prices) - 1)
         filling.take_worthiest(offers)
-        facts = [
-            fact
-            for offer in self._offers
-            if offer.is_taken
-            for fact in offer.candidate.variants[offer.taken]
-        ]
-        gone = [offer.candidate for offer in self._offers if not offer.is_taken]
-        return facts, gone
+        return _Filled(filling.worth, filling.room, [offer.taken for offer in self._offers])
 
 
 class _Filling:
@@ -216,7 +188,8 @@ class _Filling:
 
     def __init__(self, words: RegionWords, room: float) -> None:
         self._words = words
-        self._room = room
+        self.room = room
+        self.worth = 0.0
         self._standing: set[str] = set()
         self._gains: list[float] = []
         self._cells: dict[str, list[int]] = defaultdict(list)
@@ -224,18 +197,27 @@ class _Filling:
     def take(self, offer: _Offer, variant: int) -> None:
         """Takes a variant in place of the one that stands."""
         words = offer.words[variant]
+        self.worth += offer.factor * self._gain_beside(offer, variant)
         self._standing |= words
-        self._room -= offer.prices[variant] - offer.price
+        self.room -= offer.prices[variant] - offer.price
         offer.taken, offer.price = variant, offer.prices[variant]
         again = self._words.again.__getitem__
         offer.repeated = [sum(map(again, words & richer)) for richer in offer.words[:variant]]
+
+    def _gain_beside(self, offer: _Offer, variant: int) -> float:
+        """The worth of a variant beside the words that stand, its own shorter form left out."""
+        first, again = self._words.first.__getitem__, self._words.again.__getitem__
+        words = offer.words[variant]
+        before = offer.words[offer.taken] if offer.is_taken else frozenset()
+        new = words - self._standing
+        return sum(map(first, new)) + sum(map(again, (words & self._standing) - before))
 
     def take_failures(self, offers: Sequence[_Offer]) -> bool:
         """Takes failures and unknown outcomes, the newest first, at least length; all or not.
 
         Successes behind them follow, as far as there is room.
         """
-        room = self._room * _FAILURES_SHARE
+        room = self.room * _FAILURES_SHARE
         failures = [
             offer
             for offer in offers
@@ -247,13 +229,13 @@ class _Filling:
                 return False
             self.take(offer, len(offer.prices) - 1)
         for offer in reversed(offers):
-            if offer.candidate.is_recovery and offer.prices[-1] <= self._room:
+            if offer.candidate.is_recovery and offer.prices[-1] <= self.room:
                 self.take(offer, len(offer.prices) - 1)
         return True
 
     def take_slices(self, offers: Iterable[_Offer]) -> None:
         """Takes lines of files, those that come first, up to a share of the room."""
-        room = self._room * _SLICES_SHARE
+        room = self.room * _SLICES_SHARE
         for offer in offers:
             fitting = [variant for variant, price in enumerate(offer.prices) if price <= room]
             if offer.candidate.fact.kind is FactKind.SLICE and fitting:
@@ -305,7 +287,7 @@ class _Filling:
         best, choice = 0.0, -1
         for variant in range(offer.taken):
             price = offer.prices[variant] - offer.price
-            if price <= self._room:
+            if price <= self.room:
                 gain = self._gains[offer.first_cell + variant] - offer.repeated[variant]
                 density = offer.factor * gain / max(price, 1.0)
                 if density > best:

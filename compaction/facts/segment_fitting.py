@@ -23,7 +23,8 @@ from compaction.facts.candidates import (
 from compaction.facts.coding.commands import command_facts
 from compaction.facts.coding.files import file_facts, mark_changed_files, slice_facts
 from compaction.facts.fact import Fact, FactKind, Region, Segment
-from compaction.facts.fitting import Fitting, message_factors, region_words
+from compaction.facts.fitting import Fitting
+from compaction.facts.message_worth import message_factors, region_words
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import (
     EVERY_SIGN,

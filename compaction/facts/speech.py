@@ -159,15 +159,20 @@ class Speech:
             yield msgspec.structs.replace(spoken[0], text=text)
 
     def mark_gaps(self, facts: Sequence[Fact]) -> Iterator[Fact]:
-        """The facts in order; a line that follows the other speaker's, but not at once, says so."""
+        """The facts in order; a line that follows the other speaker's, but not at once, says so.
+
+        A reply whose beginning is missing says so behind a user's line alone: behind another reply
+        nobody takes it for a whole answer.
+        """
         gone = self._gone_messages(facts)
         before: Fact | None = None
         for fact in facts:
             is_apart = before is not None and _is_apart(before, fact, gone)
-            is_marked = is_apart and not fact.text.startswith(GAP)
+            is_next = fact.kind is FactKind.REPLY and (before is None or before.kind is fact.kind)
+            text = fact.text.removeprefix(GAP) if is_apart or is_next else fact.text
             if fact.kind in _SPOKEN or fact.kind in MARK_KINDS:
                 before = fact
-            yield msgspec.structs.replace(fact, text=f"{GAP}{fact.text}") if is_marked else fact
+            yield msgspec.structs.replace(fact, text=f"{GAP}{text}" if is_apart else text)
 
     def _gone_messages(self, facts: Sequence[Fact]) -> Sequence[int]:
         """The indexes of what was said and stands in no fact, in order."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.facts.fact import FactKind
-from compaction.facts.fitting import message_factors, region_words
+from compaction.facts.message_worth import message_factors, region_words
 from compaction.facts.region_contents import read_region
 from compaction.facts.segment_fitting import SegmentFitter, segment_within
 from compaction.facts.simple_facts import best_simple_way

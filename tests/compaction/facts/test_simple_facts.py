@@ -1,5 +1,5 @@
 from compaction.facts.fact import FactKind
-from compaction.facts.fitting import message_factors, region_words
+from compaction.facts.message_worth import message_factors, region_words
 from compaction.facts.simple_facts import best_simple_way, simple_facts
 from tests.compaction.facts.regions import (
     Said,

@@ -73,6 +73,16 @@ def test_sentences_that_are_missing_before_others_of_their_message_leave_a_mark(
     ]
 
 
+def test_a_reply_without_its_beginning_needs_no_mark_behind_another_reply():
+    speech = Speech(read_contents(*SHOP_TALK))
+    asked = Fact(kind=FactKind.USER, text="How many?", turns=(1,), messages=(0,))
+    first = Fact(kind=FactKind.REPLY, text="… Five.", turns=(1,), messages=(1,))
+    second = Fact(kind=FactKind.REPLY, text="… From Thursday on.", turns=(2,), messages=(3,))
+
+    assert texts(speech.mark_gaps([asked, first])) == ["How many?", "… Five."]
+    assert texts(speech.mark_gaps([first, second])) == ["Five.", "From Thursday on."]
+
+
 def test_courtesies_that_are_missing_leave_no_mark():
     told = assistant("Good choice. It opens at nine. Great. It closes at six.")
     stands = {"It opens at nine.", "It closes at six."}
