@@ -21,6 +21,10 @@ def test_modes_are_said_as_people_write_them():
     ]
 
 
+def test_three_turns_stay_and_an_answers_token_costs_four_by_default():
+    assert (CompactionPolicy().keep_turns, RelativePrices().output) == (3, 4.0)
+
+
 def test_equal_policies_are_written_alike():
     one, other = (
         CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), window=1000) for _ in range(2)

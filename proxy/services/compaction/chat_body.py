@@ -40,8 +40,6 @@ CONTROL: Final = "control"
 DRY: Final = "dry_run"
 GREW: Final = "grew"
 INVALID: Final = "invalid"
-#: Bytes above which a prompt is sent unmodified: it would not be compacted in time.
-MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 
 
 class ChatCompactor(Protocol):

@@ -25,10 +25,11 @@ def test_a_step_back_alert_says_what_was_found_and_how_to_fix_it():
 
 def test_a_higher_cost_alert_is_sent_once_a_day():
     sums = CompactionSums(compacted=40, tokens=9_000, nanos=-2_000_000_000)
-    first, later = higher_cost_alert(PLACE, sums, NOW), higher_cost_alert(PLACE, sums, NOW + 60)
+    midnight = NOW - NOW % 86_400
+    times = (midnight - 1, midnight, midnight + 86_399, midnight + 86_400)
+    before, first, last, after = (higher_cost_alert(PLACE, sums, time) for time in times)
 
-    assert first.id == later.id
-    assert first.id != higher_cost_alert(PLACE, sums, NOW + 86_400).id
+    assert before.id != first.id == last.id != after.id
     assert ("saved", "-$2") in first.facts
     assert higher_cost_alert(("t", ""), sums, NOW).subject == "feature (none) of team t"
 

@@ -143,7 +143,7 @@ def test_a_late_busy_or_too_large_call_resets_the_prefix_too(tmp_path, monkeypat
         slow.free.set()
         while (after := compact(compactor, LARGE)).why == "busy":
             sleep(0.1)
-        monkeypatch.setattr(compactor_module, "MAX_BODY_BYTES", 10)
+        monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
         huge = compact(compactor, LARGE)
 
     assert [result.why for result in (first, late, busy, after, huge)] == [
@@ -181,10 +181,12 @@ def test_a_conversation_that_has_no_name_is_sent_unmodified(tmp_path, monkeypatc
     assert nothing.why == "nothing_said"
 
 
-def test_a_body_that_is_too_large_is_not_compacted(tmp_path, monkeypatch):
-    monkeypatch.setattr(compactor_module, "MAX_BODY_BYTES", 10)
+def test_a_body_of_more_than_8_mebibytes_is_not_compacted(tmp_path):
+    calls = [chat(body=b"{}".ljust(size)) for size in (8_388_608, 8_388_609)]
     with room(tmp_path) as (compactor, _):
-        assert compact(compactor).why == "too_large"
+        reasons = [compactor._skip_reason(call, CompactionMode.FACTS) for call in calls]
+
+    assert reasons == ["", "too_large"]
 
 
 @pytest.mark.parametrize(
