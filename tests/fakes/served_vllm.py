@@ -13,19 +13,16 @@ from pathlib import Path
 import httpx2
 import psutil
 
-from proxy.app import Gateway, gateway
 from proxy.engines.adapters.vllm import VLLM
 from proxy.engines.profiles import Engine, ServingGoal
 from proxy.engines.state.replica_report import ProcessState, ReplicaReport
 from proxy.engines.state.state_file import read_engine_states
 from proxy.engines.techniques import example_profiles
 from proxy.settings import Settings
-from proxy.tools.simulator.server import serving
 from tests.fakes.background_loop import running_in_thread
-from tests.fakes.databases import migrated_sqlite
 from tests.fakes.forked_command import ForkedCommand
 from tests.fakes.free_port import free_port
-from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.gateway_fixture import ServedGateway, served_gateway
 from tests.fakes.source_trees import ROOT
 from tests.fakes.tiny_vllm_model import write_tiny_vllm_model
 
@@ -95,7 +92,7 @@ class ServedEngine:
     command: ForkedCommand
     folder: Path
     port: int
-    gateway: GatewayFixture
+    gateway: ServedGateway
     other_key: str
 
     @property
@@ -134,24 +131,23 @@ class ServedEngine:
 
 #: A gateway before an engine at a port, in a folder: with a key of its first team, and one of the
 #: second.
-GatewayBefore = Callable[[int, Path], AbstractAsyncContextManager[tuple[GatewayFixture, str]]]
+GatewayBefore = Callable[[int, Path], AbstractAsyncContextManager[tuple[ServedGateway, str]]]
 
 
 @asynccontextmanager
-async def gateway_before(port: int, folder: Path) -> AsyncIterator[tuple[GatewayFixture, str]]:
+async def gateway_before(port: int, folder: Path) -> AsyncIterator[tuple[ServedGateway, str]]:
     """The gateway with a key of its first team, and a key of its second one."""
     catalog = folder / "catalog.toml"
     catalog.write_text(CATALOG.format(port=port))
     chosen = Settings(folder=folder / "gateway", catalog=catalog)
-    migrated_sqlite(chosen.folder / "thriftgate.db")
-    async with gateway(chosen) as running, serving(running.app) as url:
-        key, other_key = (_create_key(running, team) for team in ("acme", "other"))
-        yield GatewayFixture(url, key, folder, running, lab=None), other_key  # type: ignore[arg-type]
+    async with served_gateway(chosen) as served:
+        yield served, _second_key(served)
 
 
-def _create_key(running: Gateway, team: str) -> str:
-    teams, now = running.store.teams, 1_790_000_000.0
-    _, key = teams.create_key(teams.create(team, now=now).id, "first", now=now)
+def _second_key(served: ServedGateway) -> str:
+    """A key of a second team, which is made."""
+    teams, now = served.gateway.store.teams, 1_790_000_000.0
+    _, key = teams.create_key(teams.create("other", now=now).id, "first", now=now)
     return key
 
 
@@ -207,7 +203,7 @@ def running_flag_parser(folder: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 @asynccontextmanager
-async def attached_gateway(port: int, folder: Path) -> AsyncIterator[tuple[GatewayFixture, str]]:
+async def attached_gateway(port: int, folder: Path) -> AsyncIterator[tuple[ServedGateway, str]]:
     """The gateway before the engine as one that others run, whose metrics it reads; as above."""
     file = folder / "attached.toml"
     file.write_text(
@@ -215,10 +211,8 @@ async def attached_gateway(port: int, folder: Path) -> AsyncIterator[tuple[Gatew
         f'replicas = ["http://127.0.0.1:{port}/v1"]\n'
     )
     chosen = Settings(folder=folder / "gateway", engines=file)
-    migrated_sqlite(chosen.folder / "thriftgate.db")
-    async with gateway(chosen) as running, serving(running.app) as url:
-        key, other_key = (_create_key(running, team) for team in ("acme", "other"))
-        yield GatewayFixture(url, key, folder, running, lab=None), other_key  # type: ignore[arg-type]
+    async with served_gateway(chosen) as served:
+        yield served, _second_key(served)
 
 
 @asynccontextmanager
@@ -239,12 +233,11 @@ async def gateway_at_two_addresses(
         f'hints = ["vllm"]\n'
     )
     chosen = Settings(folder=folder / "gateway", engines=file)
-    migrated_sqlite(chosen.folder / "thriftgate.db")
-    async with gateway(chosen) as running, serving(running.app) as url:
-        key, _ = (_create_key(running, team) for team in ("acme", "other"))
-        headers = {"authorization": f"Bearer {key}"}
+    async with served_gateway(chosen) as served:
+        _second_key(served)
+        headers = {"authorization": f"Bearer {served.key}"}
         async with httpx2.AsyncClient(timeout=PATIENCE_S, headers=headers) as client:
-            yield client, url
+            yield client, served.url
 
 
 @contextmanager
