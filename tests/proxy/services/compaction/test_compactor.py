@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 from time import sleep
 from typing import Any
 
@@ -14,7 +15,7 @@ from compaction.reading.message import CannotCompactError
 from proxy.records.compaction_result import NO_COMPACTION
 from proxy.services.compaction import compactor as compactor_module
 from tests.fakes.call_dependencies import route
-from tests.fakes.clock import ManualClock
+from tests.fakes.clock import ManualClock, run_in_instant_time
 from tests.proxy.services.compaction.compaction_fixtures import (
     NOW,
     ROUTE,
@@ -63,6 +64,55 @@ def test_failure_of_any_kind_sends_the_callers_bytes_with_a_reason(tmp_path, err
 def test_a_body_that_cannot_be_read_is_left_alone(tmp_path):
     with room(tmp_path) as (compactor, _):
         assert compact(compactor, chat(body=b'{"model":"m"}')).why == "unreadable"
+
+
+def test_a_call_of_4_kibibytes_is_compacted_in_another_thread(tmp_path):
+    threads = []
+
+    class Recording(Shorter):
+        def __call__(self, *args, **kwargs):
+            threads.append(threading.current_thread() is threading.main_thread())
+            return super().__call__(*args, **kwargs)
+
+    body = chat().body
+    with room(tmp_path, Recording()) as (compactor, _):
+        for size in (4_095, 4_096):
+            assert compact(compactor, chat(body=body.ljust(size))).is_compacted
+        assert compactor._workers._deadline_s == 0.5
+
+    assert len(body) < 4_095
+    assert threads == [True, False]
+
+
+def test_balances_are_read_every_fifteen_seconds_once_any_are_used(tmp_path):
+    reads = []
+
+    async def share_for(compactor, duration_s: float) -> None:
+        async def read_balances() -> None:
+            reads.append(compactor)
+
+        compactor.read_balances = read_balances
+        compactor._stakes._stored = {("team_1", "chat"): 0}
+        with suppress(TimeoutError):
+            await asyncio.wait_for(compactor.share_balances(), duration_s)
+
+    with room(tmp_path) as (compactor, _):
+        run_in_instant_time(share_for(compactor, 50.0))
+
+    assert len(reads) == 3
+
+
+def test_8192_features_are_remembered_as_compacted(tmp_path):
+    with room(tmp_path) as (compactor, _):
+        for number in range(8_300):
+            compactor._compacted_features.put(("team_1", str(number)), value=True)
+        assert 8_100 < len(compactor._compacted_features) <= 8_192
+
+
+def test_a_reason_that_is_no_code_is_a_note_of_200_characters():
+    result = compactor_module._passthrough_with_note(CompactionMode.FACTS, "no " * 100)
+
+    assert result.notes == ("the conversation was not compacted: " + ("no " * 100)[:200],)
 
 
 class SlowShorter(Shorter):
