@@ -7,7 +7,12 @@ from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.records.call import UncompactedConversation
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.services.compaction.chat_body import ConversationIdentity
-from proxy.services.compaction.conversations import ConversationTracker, CoolDowns, SentConversation
+from proxy.services.compaction.conversations import (
+    ConversationTracker,
+    CoolDowns,
+    SentConversation,
+    _Sent,
+)
 from tests.proxy.services.compaction.compaction_fixtures import NOW, chat
 
 COOL_DOWN_S = 600.0
@@ -161,3 +166,15 @@ def test_where_nobody_knows_the_conversation_the_feature_rests():
 
     assert rests.record_refusal(PLACE, b"", COOL_DOWN_NOW)
     assert rests.is_feature_cooling(PLACE, COOL_DOWN_NOW)
+
+
+def test_50000_conversations_are_remembered_and_8192_cool_down_of_1024_features():
+    tracker, cool_downs = ConversationTracker(), CoolDowns()
+    for number in range(50_500):
+        tracker._sent.put(b"%d" % number, _Sent(None, is_compacted=True, at=NOW))
+    for number in range(8_300):
+        cool_downs.record_refusal(("team", str(number)), b"%d" % number, NOW)
+
+    sizes = [len(tracker._sent), len(cool_downs._cooling_down), len(cool_downs._refused)]
+    for size, most in zip(sizes, (50_000, 8_192, 1_024), strict=True):
+        assert 0.98 * most < size <= most

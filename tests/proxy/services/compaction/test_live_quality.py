@@ -133,3 +133,14 @@ def test_features_are_bounded():
         proofs.add(a_receipt(team="t", feature=str(n)))
 
     assert len(proofs) == _MAX_FEATURES
+
+
+@pytest.mark.parametrize(("seconds", "compacted"), [(86_400, 1), (86_401, 0)])
+def test_a_call_counts_for_a_day_from_the_beginning_of_its_ten_minutes(
+    seconds: int, compacted: int
+):
+    slot = START - START % 600
+    quality = LiveQuality()
+    quality.add(compacted_receipt(slot + 599))
+
+    assert quality.sums(PLACE, slot + seconds).compacted == compacted

@@ -10,6 +10,7 @@ from proxy.services.compaction.policies import (
     CompactionRequest,
     compaction_policy,
     native_compaction_result,
+    parse_compaction_request,
     relative_prices,
 )
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
@@ -119,17 +120,21 @@ def test_openai_is_asked_to_compact_responses():
     assert result.header == "unmodified; reason=asked"
 
 
-def test_anthropic_is_asked_to_clear_old_results():
+@pytest.mark.parametrize(("keep_turns", "kept"), [(5, 5), (None, 3)])
+def test_anthropic_is_asked_to_clear_old_results(keep_turns: int | None, kept: int):
     came = call_with("chat/completions", {"messages": [{"role": "user", "content": "a"}, _TOOL]})
 
     result = native_compaction_result(
-        came, native_route("anthropic", "anthropic"), FeatureSettings(keep_turns=5), is_dry=False
+        came,
+        native_route("anthropic", "anthropic"),
+        FeatureSettings(keep_turns=keep_turns),
+        is_dry=False,
     )
 
     assert result.sent is not None
     edit = orjson.loads(result.sent.body)["context_management"]["edits"][0]
     assert edit["trigger"]["value"] == 100_000
-    assert edit["keep"]["value"] == 5
+    assert edit["keep"]["value"] == kept
 
 
 @pytest.mark.parametrize("endpoint", ["responses", "chat/completions"])
@@ -153,3 +158,9 @@ def test_a_dry_run_asks_no_provider():
 
     assert result.sent is None
     assert result.why == "dry_run"
+
+
+def test_a_wrong_directive_is_quoted_with_40_characters():
+    request = parse_compaction_request("x" * 50, FeatureSettings(), CompactionMode.FACTS)
+
+    assert f"not '{'x' * 40}':" in request.notes[0]
