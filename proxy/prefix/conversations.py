@@ -29,8 +29,6 @@ from proxy.prefix.prediction.sent_call import (
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.records.lru_cache import LruCache
 
-#: Seconds after which an answer has begun, so that others may read what its call stored.
-ANSWERED: Final = 1.0
 #: Bytes of a value with its conversation, and of a conversation's latest call, as measured.
 _VALUE_BYTES: Final = 130
 _LATEST_BYTES: Final = 220

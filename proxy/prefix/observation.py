@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.conversations import ANSWERED, ConversationState
+from proxy.prefix.conversations import ConversationState
 from proxy.prefix.explain.findings import CallEvidence, MissCase, MissFinding, find_reason
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, ReasonConfidence
 from proxy.prefix.planned import Draft, Planned
@@ -28,6 +28,8 @@ _READABLE_SLACK_DIVISOR: Final = 20
 #: The same as a share of what else is in the prompt.
 _OTHER_SLACK_DIVISOR: Final = 5
 _MIN_SLACK_TOKENS: Final = 64
+#: Seconds after which an answer has begun, so that others may read what its call stored.
+_ANSWERED_S: Final = 1.0
 _TOKENS_PER_MILLION: Final = 1_000_000
 _SAYS: Final = "the provider says {}"
 
@@ -203,7 +205,7 @@ def observe_call(
     total = usage.prompt_tokens if usage is not None else call.estimate
     known_tokens = expected.rescale(total).known
     gap = max(0.0, evidence.now - state.latest) if state.calls else 0.0
-    answered = draft.turns > state.turns or gap >= ANSWERED
+    answered = draft.turns > state.turns or gap >= _ANSWERED_S
     follows = state.calls > 0 and not call.compacted  # what we shortened says nothing of habits
     repeatable = expected.scale.with_total(total).tokens_of(call.ends[call.repeatable_blocks])
     return CallObservation(

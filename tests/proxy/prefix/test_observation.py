@@ -307,3 +307,17 @@ def test_answers_in_a_prompt_that_nobody_knew_are_no_calls_of_its_conversation()
     observation = observe(PlanningProcess(TARGETS["anthropic-breakpoint"]), 4)
 
     assert observation.before == 0
+
+
+@pytest.mark.parametrize(("gap_s", "is_silent"), [(0.9, True), (1.0, False)])
+def test_a_call_sent_again_within_a_second_of_another_says_nothing_of_what_is_repeated(
+    gap_s: float,
+    is_silent: bool,  # noqa: FBT001 - a parameter
+):
+    planned = PlanningProcess(TARGETS["anthropic-breakpoint"]).plan(
+        planning_request(body(*conversation_messages(0)))
+    )
+    state = ConversationState()
+    state.record_call(planned.evidence.sent, planned.evidence.now - gap_s, tokens=9, turns=0)
+
+    assert (observe_call(planned, None, state).left_out is None) is is_silent

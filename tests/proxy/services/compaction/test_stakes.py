@@ -227,3 +227,14 @@ def test_a_database_that_is_away_leaves_the_balances_as_they_are(tmp_path):
         asyncio.run(compactor.read_balances())
 
         assert asyncio.run(compactor.compact(conversation(1), ROUTE)).why == "stake_lost"
+
+
+def test_50000_conversations_and_8192_features_have_a_balance():
+    stakes = CompactionStakes(CENT)
+    for number in range(50_500):
+        stakes._is_strict.put(b"%d" % number, value=True)
+    for number in range(8_300):
+        stakes._recent.put(("team_1", str(number)), CENT)
+
+    assert 49_500 < len(stakes._is_strict) <= 50_000
+    assert 8_100 < len(stakes._recent) <= 8_192
