@@ -42,6 +42,8 @@ _EVERY_CALL_UNTIL: Final = 12
 _FIRST_CALLS: Final = 50
 _FIRST_CALLS_BETWEEN_LOOKS: Final = 5
 _CALLS_BETWEEN_LOOKS: Final = 25
+#: Seconds between two of the later looks, at least: one takes up to a tenth of a second.
+_MIN_LOOK_INTERVAL_S: Final = 2.0
 _TOKENS_PER_MILLION: Final = 1_000_000
 #: A layout that saves a tenth of what calls cost with another takes its place at once.
 _REPLACED_SHARE: Final = 10
@@ -49,13 +51,16 @@ _REPLACED_SHARE: Final = 10
 _DEFAULT_NANOS_PER_TOKEN: Final = Fraction(1_000)
 
 
-def is_due(calls: int) -> bool:
-    """True if to look at what a feature shows after so many calls: after each of its first."""
+def is_due(calls: int, elapsed_s: float = inf) -> bool:
+    """True if to look at what a feature shows after so many calls: after each of its first.
+
+    ``elapsed_s`` are the seconds since the last look.
+    """
     if calls <= _EVERY_CALL_UNTIL:
         return calls >= PLAIN_CALLS
-    return (
-        calls % (_FIRST_CALLS_BETWEEN_LOOKS if calls < _FIRST_CALLS else _CALLS_BETWEEN_LOOKS) == 0
-    )
+    if calls < _FIRST_CALLS:
+        return calls % _FIRST_CALLS_BETWEEN_LOOKS == 0
+    return calls % _CALLS_BETWEEN_LOOKS == 0 and elapsed_s >= _MIN_LOOK_INTERVAL_S
 
 
 class LayoutLearner:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import Final, ParamSpec, TypeVar
 
 from proxy.calls.eligibility import eligibility
@@ -39,6 +40,7 @@ from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
+from proxy.records.lru_cache import LruCache
 from proxy.services.planning.decisions import PlanningDecisions, PlanningRules
 from proxy.services.planning.fan_out import FanOutGate
 from proxy.services.planning.guard import PlanningGuard, SendAlert
@@ -90,6 +92,7 @@ class PromptPlanning:
         self._lessons = LayoutLearner(planner.memory.lesson_bytes)
         self._learner = BackgroundLearner()
         self._calls: Tally[LayoutScope] = Tally()
+        self._looked_at: LruCache[LayoutScope, float] = LruCache(_MAX_WAITING_PLANS)
         # Of its own: where one prompt takes long, other work finds a thread all the same.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
         self._reads = StoreReads(store, now)
@@ -326,8 +329,10 @@ class PromptPlanning:
             self._calls[where] += 1
             if len(self._calls) > _MAX_WAITING_PLANS:
                 self._calls.clear()
-            if not is_due(self._calls[where]):
+            now = self._now()
+            if not is_due(self._calls[where], now - (self._looked_at.peek(where) or -inf)):
                 return
+            self._looked_at.put(where, now)
             version = self._store.board.current.of(where).layout_version(self._now())
             layout = self._lessons.proposal(planned, self._layouts.layout(where, version))
             self._layouts.renew_proposal(where, layout, self._calls[where], self._now())

@@ -249,6 +249,15 @@ def test_proposals_are_due_more_often_at_first():
     ]
 
 
+@pytest.mark.parametrize(
+    ("calls", "elapsed_s", "due"), [(75, 1.9, False), (75, 2.0, True), (45, 0.0, True)]
+)
+def test_later_proposals_are_two_seconds_apart_and_those_of_the_first_calls_are_not(
+    calls, elapsed_s, due
+):
+    assert is_due(calls, elapsed_s) is due
+
+
 @pytest.mark.parametrize(("more", "replaces"), [(99, False), (100, True)])
 def test_layout_that_saves_a_tenth_of_the_cost_replaces_another_at_once(more, replaces):
     move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="", saving=more)

@@ -15,7 +15,9 @@ from proxy.services.planning.planning import PromptPlanning
 from proxy.store.errors import StoreError
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
+from tests.fakes.clock import ManualClock
 from tests.proxy.prefix.planning_requests import (
+    NOW,
     RULES,
     SECRET,
     body,
@@ -107,6 +109,23 @@ def test_a_layout_learned_from_calls_is_proposed(store):
 
     assert (proposal.version, proposal.state.value) == (1, "proposed")
     assert '"label":"Detail"' in proposal.moves
+
+
+def test_layouts_of_a_busy_feature_are_proposed_two_seconds_apart(store):
+    clock = ManualClock(NOW)
+
+    def withdraw_then_teach(planning: PromptPlanning, seconds: float) -> list[str]:
+        store.layouts.withdraw(PLACE, 10_000, clock())
+        clock.now += seconds
+        teach(planning, 25)
+        return [proposal.state.value for proposal in store.layouts.proposals(PLACE)]
+
+    with running_planning(store, now=clock) as planning:
+        teach(planning, 75)
+        within_two_seconds = withdraw_then_teach(planning, 1.0)
+        later = withdraw_then_teach(planning, 10.0)
+
+    assert (within_two_seconds, later) == (["withdrawn"], ["proposed"])
 
 
 def test_the_same_evidence_gives_the_same_proposal(store):
