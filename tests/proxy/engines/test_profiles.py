@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from proxy.engines.profiles import Engine, EngineProfile, SpeculativeMethod
+from proxy.engines.profiles import Engine, EngineProfile, SpeculativeMethod, WarmingSettings
 
 
 def test_draft_models_and_eagle_heads_are_the_methods_that_need_weights():
@@ -23,3 +23,9 @@ def test_each_started_replica_takes_a_port_and_attached_ones_take_none():
     assert list(started.ports) == [8000, 8001, 8002]
     assert (started.replica_count, started.is_attached) == (3, False)
     assert (list(attached.ports), attached.replica_count, attached.is_attached) == ([], 2, True)
+
+
+def test_a_replica_drains_for_30_seconds_and_eight_system_prompts_are_warmed_by_default():
+    profile = EngineProfile(name="a", engine=Engine.VLLM)
+
+    assert (profile.drain_seconds, WarmingSettings().system_prompts) == (30, 8)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.engines.routing.call_prompt import call_prompt
-from proxy.engines.warming.prompts import MAX_BODY_BYTES, SystemPrompt, next_turn, system_prompt
+from proxy.engines.warming.prompts import SystemPrompt, next_turn, system_prompt
 
 SYSTEM = {"role": "system", "content": "You are a clerk."}
 USER = {"role": "user", "content": "Hello"}
@@ -82,8 +82,12 @@ def test_the_callers_place_in_a_queue_is_not_the_warming_calls():
 def test_bodies_that_are_too_large_are_not_read_ahead():
     answer = orjson.dumps({"role": "assistant", "content": "a"})
 
-    assert next_turn(body({**USER, "content": "x" * MAX_BODY_BYTES}), answer, CHAT) is None
-    assert system_prompt(body({**SYSTEM, "content": "x" * MAX_BODY_BYTES}), CHAT) is None
+    room = 2**20 - len(answer) - len(body({**USER, "content": ""}))
+    turns = [
+        next_turn(body({**USER, "content": "x" * size}), answer, CHAT) for size in (room, room + 1)
+    ]
+    assert [turn is None for turn in turns] == [False, True]
+    assert system_prompt(body({**SYSTEM, "content": "x" * 2**20}), CHAT) is None
 
 
 def responses(given: Any, **fields: Any) -> bytes:

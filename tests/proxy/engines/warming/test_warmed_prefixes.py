@@ -57,3 +57,12 @@ def test_prompts_remembered_are_bounded_and_no_call_gains_more_than_it_read(text
         assert len(warmed) <= 256
     for number, text in enumerate(texts):
         assert sum(warmed.use(chain(f"{number:04d}{text}"), 3).values()) <= 3
+
+
+def test_the_latest_256_warmed_prompts_are_remembered():
+    warmed, sizes = WarmedPrefixes(), []
+    for number in range(300):
+        warmed.add(SYSTEM, chain(f"{number:04}"), 4)
+        sizes.append(len(warmed))
+
+    assert sizes[255] == sizes[299] == 256
