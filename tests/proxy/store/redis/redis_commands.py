@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from redis.asyncio import Redis
+from redis.crc import key_slot
 
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.objective_store import RedisCounters
@@ -24,3 +25,20 @@ async def commands_of(
                 return commands
             if any(store._keys in word for word in command):
                 commands.append(command)
+
+
+async def touched_keys(store: RedisBudgetStore | RedisCounters, work: Awaitable[Any]) -> int:
+    """The number of times that scripts touched a key, each one that they were given.
+
+    The keys that one script is given lie in one slot.
+    """
+    given: set[str] = set()
+    touched = 0
+    for command, *words in await commands_of(store, work):
+        if command == "EVALSHA":
+            given = set(words[2 : 2 + int(words[1])])
+            assert len({key_slot(key.encode()) for key in given}) == 1
+        elif command not in {"SCRIPT", "EVAL"}:
+            assert words[0] in given
+            touched += 1
+    return touched
