@@ -102,7 +102,7 @@ class ConversationState(msgspec.Struct):
         if self.openings and self.openings[-1] == start:
             start = self.openings[-1]  # one object for all that are alike
         self.openings = (*self.openings[1 - _MAX_STARTS :], start)
-        self.endings = (*self.endings[1 - _MAX_COMPARED_CALLS :], digest_end(call.digests[:end]))
+        self.endings = (*self.endings[1 - _MAX_COMPARED_CALLS :], digest_end(call))
 
 
 class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,10 +21,12 @@ import msgspec
 
 from proxy.caches import openai_breakpoint, openai_interval
 from proxy.caches.regime import Regime
-from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock, PromptSlot
+from proxy.prefix.prompts.prompt import ASSISTANT, BYTES_PER_TOKEN, PromptBlock, PromptSlot
 
 T = TypeVar("T")
 
+#: The cache whose calls read where they part from others that began alike: at a mark of their own.
+_OPENAI: Final = "openai-breakpoint"
 #: Members of an enumeration take ten times as long to look up in a loop.
 _STABLE, _VARIABLE = PromptSlot.STABLE, PromptSlot.VARIABLE
 
@@ -164,7 +166,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Source: OpenAI, prompt caching guide, models from GPT-5.6 on (2026-09).
         """
-        if self.regime.name != "openai-breakpoint":
+        if self.regime.name != _OPENAI:
             return self.points
         points, messages = [*self.points], [block.message for block in self.blocks]
         for index in compress(count(1), map(eq, messages, messages[1:])):
@@ -256,6 +258,11 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return TokenScale(size=self.size, total=total, counted_size=counted_size, counted=counted)
 
     @_Once
+    def answers(self) -> int:
+        """Number of blocks that are answers."""
+        return [block.role for block in self.blocks].count(ASSISTANT)
+
+    @_Once
     def repeatable_blocks(self) -> int:
         """Number of blocks a later call may repeat."""
         return max(0, len(self.blocks) - self.tail)
@@ -327,21 +334,25 @@ class PromptEnding(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         begins: Number of blocks before the last ones, which ``head`` stands for.
         last: The beginnings of the last ones' fingerprints, joined; of ``BACK`` at most.
+        answers: Number of blocks that are answers.
     """
 
     begins: int
     head: int
     last: bytes
+    answers: int = 0
 
 
-def digest_end(digests: Sequence[bytes]) -> PromptEnding:
-    """Digest the end of the blocks with these fingerprints; it says nothing to another process."""
+def digest_end(call: SentCall) -> PromptEnding:
+    """Digest the end of a call; it says nothing to another process."""
+    digests = call.digests[: call.repeatable_blocks]
     begins = max(0, len(digests) - MAX_LEFT_OUT)
-    return PromptEnding(begins, hash(tuple(digests[:begins])), join_fingerprints(digests[begins:]))
+    last = join_fingerprints(digests[begins:])
+    return PromptEnding(begins, hash(digests[:begins]), last, call.answers)
 
 
 def blocks_left_out(call: SentCall, before: Sequence[PromptEnding]) -> int:
-    """Number of blocks at the end of an earlier call this one does not repeat.
+    """Number of blocks at the end of an earlier call that one which goes on from it leaves out.
 
     Callers may take turns: it is compared with the call it repeats most of, the latest of such.
     ``MORE`` where it repeats no message of any, or leaves out more than are told apart.
@@ -359,7 +370,9 @@ def _count_left_out(call: SentCall, before: Sequence[PromptEnding]) -> int:
     repeats = left_out = 0
     for ending in reversed(before):
         length = ending.begins + len(ending.last) // DIGEST_BYTES
-        if length > repeats and (same := _repeated_blocks(call.digests, ending)) > repeats:
+        is_answered = ending.answers < call.answers or call.regime.name == _OPENAI
+        same = _repeated_blocks(call.digests, ending) if is_answered and length > repeats else 0
+        if same > repeats:
             repeats, left_out = same, length - same
     return left_out if repeats and is_in_conversation(call.blocks[repeats - 1]) else MORE_LEFT_OUT
 

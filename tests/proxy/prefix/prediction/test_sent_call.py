@@ -2,6 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from proxy.caches.regime import Regime
 from proxy.prefix.prediction.sent_call import (
     MORE_LEFT_OUT,
     PromptEnding,
@@ -13,6 +14,7 @@ from proxy.prefix.prediction.sent_call import (
 from proxy.prefix.prompts.prompt import PromptBlock
 from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
+    OPENAI,
     VLLM,
     block,
     sent_chat,
@@ -119,32 +121,38 @@ def test_an_empty_prompt_has_an_empty_start():
 
 
 def said(*names: str) -> list[PromptBlock]:
-    """Rules, and messages of these names."""
-    return [RULES, *(block(name, 90, at=index) for index, name in enumerate(names, 1))]
-
-
-def digests(blocks: Sequence[PromptBlock]) -> tuple[bytes, ...]:
-    return tuple(block.digest for block in blocks)
+    """Rules, and messages of these names, a user's and answers by turns."""
+    roles = ("assistant", "user")
+    messages = enumerate(names, 1)
+    return [RULES, *(block(name, 90, at=at, role=roles[at % 2]) for at, name in messages)]
 
 
 def end_of(blocks: Sequence[PromptBlock]) -> PromptEnding:
-    return digest_end(digests(blocks))
+    return digest_end(SentCall(regime=VLLM, blocks=(*blocks,)))
 
 
-def left_by(now: str, *before: str) -> int:
-    call = SentCall(regime=VLLM, blocks=(*said(*now),))
+def left_by(now: str, *before: str, regime: Regime = VLLM) -> int:
+    call = SentCall(regime=regime, blocks=(*said(*now),))
     return blocks_left_out(call, [end_of(said(*words)) for words in before])
 
 
 def test_a_continuing_call_leaves_no_blocks_out():
     assert left_by("abcde", "abc") == 0
-    assert left_by("abc", "abc") == 0
+    assert left_by("abcd", "abc") == 0
 
 
 def test_blocks_that_a_later_call_leaves_out_are_counted_from_the_end():
     assert left_by("abxde", "abc") == 1
     assert left_by("axcde", "abc") == 2
-    assert left_by("a", "abc") == 2
+
+
+def test_a_call_that_only_began_as_another_one_did_leaves_nothing_of_it_out():
+    assert left_by("abx", "abc") == MORE_LEFT_OUT
+    assert left_by("abxde", "abc", "abxdy") == 1
+
+
+def test_openais_mark_stands_where_calls_that_began_alike_part():
+    assert left_by("abx", "abc", regime=OPENAI) == 1
 
 
 def test_callers_that_take_turns_are_compared_with_the_one_they_repeat_most_of():
@@ -152,23 +160,23 @@ def test_callers_that_take_turns_are_compared_with_the_one_they_repeat_most_of()
 
 
 def test_blocks_left_out_are_counted_by_the_latest_call_where_older_ones_changed():
-    assert left_by("axcdefg", "abc", "abcd", "abcdef") == 5
-    assert left_by("axcdefg", "abcd", "aycdef") == 5
+    assert left_by("axcdefgh", "abc", "abcd", "abcdef") == 5
+    assert left_by("axcdefgh", "abcd", "aycdef") == 5
 
 
 def test_a_call_that_repeats_no_message_leaves_more_than_the_maximum_out():
-    assert left_by("xbc", "abc") == MORE_LEFT_OUT
+    assert left_by("xbcd", "abc") == MORE_LEFT_OUT
     assert left_by("abc") == MORE_LEFT_OUT
     news = SentCall(regime=VLLM, blocks=(block("news", 90, at=1),))
     assert blocks_left_out(news, [end_of([HELLO])]) == MORE_LEFT_OUT
 
 
 def test_the_number_of_compared_end_blocks_is_bounded():
-    long = "abcdefghijklmnopqrstuvwxyz"
+    long, more = "abcdefghijklmnopqrstuvwxyz", "0123456789ABCDEFGH"
 
-    assert left_by(long[:-MAX_LEFT_OUT] + "0123", long) == MAX_LEFT_OUT
-    assert left_by(long[: -MAX_LEFT_OUT - 1] + "0123", long) == MORE_LEFT_OUT
-    assert MORE_LEFT_OUT not in [left_by(long[:-out] + "0123", long) for out in range(1, 13)]
+    assert left_by(long[:-MAX_LEFT_OUT] + more, long) == MAX_LEFT_OUT
+    assert left_by(long[: -MAX_LEFT_OUT - 1] + more, long) == MORE_LEFT_OUT
+    assert MORE_LEFT_OUT not in [left_by(long[:-out] + more, long) for out in range(1, 13)]
 
 
 def test_a_prompt_ending_keeps_only_the_compared_blocks():
