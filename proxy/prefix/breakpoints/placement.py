@@ -42,7 +42,10 @@ class MarkPlacement(msgspec.Struct, frozen=True):
 
 
 class _RequestedMark(msgspec.Struct, frozen=True):
-    """A mark that the policy asks for; it ends ``what`` at a block, -1 where it has no place."""
+    """A mark that the policy asks for; it ends ``what`` at a block, -1 where it has no place.
+
+    ``what`` is "" where no note says that it does not stand.
+    """
 
     what: str
     block: int
@@ -65,11 +68,7 @@ def place_marks(
     room = free_marks(regime, caller_marks, explicit=policy.explicit)
     marks: dict[int, str] = {}
     notes = []
-    requests = _requested_marks(policy, blocks, regime, tail)
-    if policy.first:
-        upto = _blocks_before_tail(blocks, tail) - policy.back
-        start = _first_cacheable_block(blocks[: max(0, upto)], ends, regime)
-        requests.append(_RequestedMark("the start", start, policy.first))
+    requests = _requested_marks(policy, blocks, ends, regime, tail)
     for requested in requests:
         if not _is_markable(requested.block, ends, regime, caller_marks):
             continue
@@ -81,7 +80,7 @@ def place_marks(
         else:
             marks[requested.block] = ttl
             continue
-        notes.append(f"no mark after {requested.what}: {note}")
+        notes += [f"no mark after {requested.what}: {note}"] if requested.what else []
     if room > len(marks):
         marks = {**_free_mark(blocks, ends, regime, caller_marks), **marks}
     return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
@@ -111,12 +110,16 @@ def _free_mark(
 
 
 def _requested_marks(
-    policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, tail: int
+    policy: BreakpointPolicy,
+    blocks: Sequence[PromptBlock],
+    ends: Sequence[int],
+    regime: Regime,
+    tail: int,
 ) -> list[_RequestedMark]:
     """The marks that the policy asks for, the most useful first."""
     requests = []
+    upto = max(0, _blocks_before_tail(blocks, tail) - policy.back)
     if policy.history:
-        upto = max(0, _blocks_before_tail(blocks, tail) - policy.back)
         last = _last_markable_block(blocks, upto, PromptSlot.VARIABLE, regime)
         requests.append(_RequestedMark("the conversation", last, policy.history))
     heads = count_leading_blocks(blocks)
@@ -127,6 +130,14 @@ def _requested_marks(
     if policy.tools:
         tools = sum([block.message < 0 for block in blocks[:heads]])
         requests.append(_RequestedMark("the tools", tools - 1, policy.tools))
+    if policy.history and regime.name != _OPENAI:
+        # Free, as another stands behind, and read where a later call repeats less than is known.
+        answers = [index for index, block in enumerate(blocks[:upto]) if block.role == ASSISTANT]
+        before = _last_markable_block(blocks, max(answers, default=0), PromptSlot.VARIABLE, regime)
+        requests.append(_RequestedMark("", before, policy.history))
+    if policy.first:
+        start = _first_cacheable_block(blocks[:upto], ends, regime)
+        requests.append(_RequestedMark("the start", start, policy.first))
     return requests
 
 

@@ -94,7 +94,7 @@ def test_every_fixed_place_is_marked_from_the_first_call_of_a_feature_on():
 
     assert [list(planned.evidence.sent.marks) for planned in (first, second)] == [
         [1, 2, 3],
-        [1, 2, 5],
+        [1, 2, 3, 5],
     ]
     assert second.evidence.expected.tokens > 0.9 * first.evidence.sent.estimate
 

@@ -31,7 +31,7 @@ def test_marks_are_no_part_of_a_conversations_plan_but_its_key_is():
         for turns in range(2)
     )
 
-    assert [list(planned.evidence.sent.marks) for planned in (begun, later)] == [[0, 1], [0, 3]]
+    assert [list(planned.evidence.sent.marks) for planned in (begun, later)] == [[0, 1], [0, 1, 3]]
     assert begun.plan.policies == {"anthropic-breakpoint/": BreakpointPolicy()}
     assert later.plan.policies == begun.plan.policies
 

@@ -56,8 +56,12 @@ NO_LIFETIME = (
 Case = tuple[str, dict[str, Any], dict[int, str], tuple[str, ...]]
 #: Blocks, what else there is, and the marks; the beginnings of the notes on those left out.
 CASES: dict[str, Case] = {
-    "slots and conversation end in a mark": ("ttsmuau", {}, {2: "1h", 3: "5m", 6: "5m"}, ()),
-    "variable text has none": ("ttsmuauu", {"tail": 1}, {2: "1h", 3: "5m", 6: "5m"}, ()),
+    "slots, conversation and the turn before end in a mark": (
+        "ttsmuau", {}, {2: "1h", 3: "5m", 4: "5m", 6: "5m"}, (),
+    ),
+    "variable text has none": (
+        "ttsmuauu", {"tail": 1}, {2: "1h", 3: "5m", 4: "5m", 6: "5m"}, (),
+    ),
     "a call that is variable has none": ("u", {"tail": 1}, {}, ()),
     "an empty prompt has none": ("", {}, {}, ()),
     "an empty prompt with a tail has none": ("", {"tail": 1}, {}, ()),
@@ -104,7 +108,9 @@ CASES: dict[str, Case] = {
         {6: "5m"},
         (NO_ROOM.format("stable"), NO_ROOM.format("semi-stable")),
     ),
-    "the caller's mark stands there": ("ttsmuau", {"given": {6: "5m"}}, {2: "1h", 3: "5m"}, ()),
+    "the caller's mark stands there": (
+        "ttsmuau", {"given": {6: "5m"}}, {2: "1h", 3: "5m", 4: "5m"}, (),
+    ),
     "behind a shorter mark of the caller's": (
         "ttsu", {"policy": BreakpointPolicy(stable="1h"), "given": {1: "5m"}}, {2: "5m"}, (),
     ),
