@@ -18,15 +18,16 @@ first call may go in the caller's order from one and by name from the other; fro
 the plan in the store decides.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
 
-from proxy.prefix.prompts.marks import MARKS, may_mark
-from proxy.prefix.prompts.objects import Unplannable, is_exact, members, write_object
+from proxy.prefix.prompts.fingerprints import bare_json
+from proxy.prefix.prompts.marks import may_mark
+from proxy.prefix.prompts.objects import Unplannable, members
 from proxy.prefix.prompts.prompt import Fingerprint
 
 #: Neighbours remembered of a feature; beyond, it begins anew.
@@ -108,24 +109,14 @@ class _Tool(msgspec.Struct, frozen=True):
     """A tool, read.
 
     Attributes:
-        whole: As its caller writes it.
-        bare: The same without marks.
-        marks: Its marks, by name.
+        raw: As its caller writes it.
         name: Name of it to the model; "" where it has to stay in its place.
-        digest: The fingerprint (hex) of ``bare``.
+        digest: The fingerprint (hex) of it without marks.
     """
 
-    whole: bytes
-    bare: bytes
-    marks: Mapping[str, bytes]
+    raw: bytes
     name: str
     digest: str
-
-    def render(self, marks: Mapping[str, bytes]) -> bytes:
-        """Its definition, with the marks of the place where it stands."""
-        if marks is self.marks or not self.name:
-            return self.whole
-        return write_object(members(self.bare) | dict(marks)) if marks else self.bare
 
 
 _word = msgspec.json.Decoder(str).decode
@@ -137,7 +128,7 @@ def order_tools(
     """The tools as this conversation sends them; in the caller's order where that may matter.
 
     Only functions and custom tools change places, with one another. A mark says "everything up to
-    here": it stays behind the same tools, whichever of them is then the last.
+    here", so where a caller marks tools none does.
 
     ``previous_order`` is the ``order`` of the conversation's previous call; at its first, what
     ``Toolsets`` say.
@@ -153,11 +144,10 @@ def _order_tools(
 ) -> OrderedTools:
     read_tools = [_cached_tool(tool, fingerprint) for tool in tools]
     planned, why = _reorder_functions(read_tools, previous_order)
-    if not _same_before_each_mark(read_tools, planned):
-        planned, why = read_tools, "marks stand between tools that would change places"
-    pairs = zip(read_tools, planned, strict=True)
-    rendered = tuple(now.render(was.marks) for was, now in pairs)
-    return OrderedTools(rendered, _next_order(previous_order, planned), why)
+    if planned != read_tools and any(map(may_mark, tools)):
+        planned, why = read_tools, "tools keep their order: the caller's marks stand among them"
+    ordered = tuple([tool.raw for tool in planned])
+    return OrderedTools(ordered, _next_order(previous_order, planned), why)
 
 
 #: Lists of tools put in order lately: some 32 MiB at most.
@@ -190,55 +180,24 @@ def _cached_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:
 
 def _read_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:
     """The tool; one that is not understood stays unmodified."""
-    try:
-        kind, name, outer, inner = _open_tool(raw)
-    except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _Tool(raw, b"", {}, "", "")
-    marks, bare = _own_marks(inner) | _own_marks(outer), raw
-    if marks:
-        bare = write_object(_without_marks({**outer, kind: write_object(_without_marks(inner))}))
-    return _Tool(raw, bare, marks, name, fingerprint(bare).hex())
+    name = _function_name(raw)
+    bare = bare_json(raw) if name and may_mark(raw) else raw
+    return _Tool(raw, name, fingerprint(bare).hex())
 
 
 #: Tools seen lately, in any conversation: at most 24 MiB.
 _known = lru_cache(maxsize=1024)(_read_tool)
 
 
-def _open_tool(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]]:
-    """The kind and the name of a tool, its members, and those of the definition inside.
-
-    Raises:
-        Unplannable: If it is no function, or cannot be written again as it is.
-    """
-    outer = _exact_members(raw)
-    kind = _word(outer.get("type", b'"function"'))
-    if kind not in _KINDS or kind not in outer:
-        raise Unplannable("not a function")
-    inner = _exact_members(outer[kind])
-    name = _word(inner.get("name", b'""'))
-    if not name:
-        raise Unplannable("a function without a name")
-    return kind, name, outer, inner
-
-
-def _exact_members(raw: bytes) -> dict[str, bytes]:
-    """The members of an object.
-
-    Raises:
-        Unplannable: If a key stands twice or is escaped.
-    """
-    fields = members(raw)
-    if not is_exact(raw, fields):
-        raise Unplannable("a key stands twice or is escaped")
-    return fields
-
-
-def _own_marks(fields: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {name: fields[name] for name in MARKS if fields.get(name, b"null") != b"null"}
-
-
-def _without_marks(fields: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {name: raw for name, raw in fields.items() if name not in MARKS or raw == b"null"}
+def _function_name(raw: bytes) -> str:
+    """The name of a function or a custom tool; "" for any other."""
+    try:
+        fields = members(raw)
+        kind = _word(fields.get("type", b'"function"'))
+        definition = fields.get(kind, b"{}") if kind in _KINDS else b"{}"
+        return _word(members(definition).get("name", b'""'))
+    except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
 
 
 def _reorder_functions(
@@ -252,17 +211,6 @@ def _reorder_functions(
     able.sort(key=lambda tool: (rank.get(tool.digest, len(rank)), tool.name))
     following = iter(able)
     return [next(following) if tool.name else tool for tool in tools], ""
-
-
-def _same_before_each_mark(tools: Sequence[_Tool], planned: Sequence[_Tool]) -> bool:
-    """True if each place that carries a mark still ends the same set of tools."""
-    apart: set[int] = set()
-    for was, now in zip(tools, planned, strict=True):
-        apart ^= {id(was)}
-        apart ^= {id(now)}
-        if apart and may_mark(was.whole):
-            return False
-    return True
 
 
 def _next_order(previous_order: Sequence[str], planned: Sequence[_Tool]) -> tuple[str, ...]:

@@ -223,7 +223,7 @@ def test_tools_held_in_place_by_a_mark_are_noted():
     arranged = arrange_prompt(one, Plan(), None, late=True)
 
     assert names(arranged.prompt.render()) == ["b", "a"]
-    assert arranged.notes == ("marks stand between tools that would change places",)
+    assert arranged.notes == ("tools keep their order: the caller's marks stand among them",)
 
 
 def test_marks_are_added_where_the_policy_wants_them():
