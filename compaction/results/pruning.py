@@ -45,8 +45,6 @@ SPOKEN: Final = PruningDetail(first=1, short=1, names=False, prose=120)
 
 #: Minimum characters of a string that is prose, whose names may be needed.
 _MIN_PROSE_CHARS: Final = 40
-#: Maximum characters of a key that may itself be a value.
-_MAX_NAME_CHARS: Final = 256
 #: Minimum characters of a value that counts as mentioned; a shorter one is matched by chance.
 _MIN_MENTIONED_CHARS: Final = 3
 _words = re.compile(r"[^\s\"'`,;:()\[\]{}<>|=]+").findall
@@ -168,7 +166,7 @@ def _is_column_kept(
 def _is_key(name: str) -> bool:
     """True if a name of a member is a value itself: an account, an address of mail."""
     is_word = name.isidentifier() and not _figures(name)
-    return len(name) <= _MAX_NAME_CHARS and not is_word and is_identifier(name)
+    return not is_word and is_identifier(name)
 
 
 def _is_value(cell: str) -> bool:
