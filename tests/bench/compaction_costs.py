@@ -59,6 +59,7 @@ ROUTES: Final = (
     "gpt-5.5",
     "gemini-4-argon",
     "deepseek-v4-pro",
+    "vllm-own",
 )
 #: Writes summaries, in the last column.
 SMALL: Final = "gpt-5.4-nano"
