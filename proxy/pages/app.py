@@ -224,7 +224,9 @@ def _operations(
         scheduled_reports=ReportDeliveriesResource(opened, ask, reloader, context.settings, now),
         report_sending=ReportSending(opened, reloader, context.settings, record, now),
         alert_sinks=AlertSinksResource(reloader, record, now),
-        features=FeaturesResource(opened, ask, context.settings.compaction, now),
+        features=FeaturesResource(
+            opened, ask, context.settings.compaction, now, context.settings.learning_stake_nanos
+        ),
         models=ModelsResource(
             lambda: reloader.snapshot.catalog, can_answer, context.settings.folder, now
         ),

@@ -77,7 +77,7 @@ def operations(
         scheduled_reports=ReportDeliveriesResource(store, ask, reloader, Settings(), lambda: NOW),
         report_sending=cast("ReportSending", object()),
         alert_sinks=NO_SINKS,
-        features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW),
+        features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW, 10_000_000),
         models=ModelsResource(lambda: catalog, lambda _: True, folder, lambda: NOW),
         configuration=cast("ConfigurationResource", object()),
     )

@@ -16,10 +16,13 @@ from proxy.engines.state.traffic_file import (
 )
 from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.ids import call_ids
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.admin_browser import Browser
 from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import NOW
+from tests.fakes.receipts import a_receipt
 
 EVIL = "<script>alert(1)</script>"
 
@@ -58,6 +61,22 @@ def test_a_layout_is_approved_by_its_form(pages: OperationPagesBrowser) -> None:
 def test_a_mode_is_set_by_its_form(pages: OperationPagesBrowser) -> None:
     assert pages.submit(pages.path, change="mode", mode="off", family="").status == 303
     assert pages.store.layouts.states().of(pages.scope).mode is PlanningMode.OFF
+
+
+def test_compaction_that_lost_its_stake_says_how_much_and_how_to_go_on(
+    pages: OperationPagesBrowser,
+) -> None:
+    pages.submit(pages.path, change="compaction", compaction="facts")
+    losing = {"team": pages.team, "feature": EVIL, "compaction_nanos": -21_300_000}
+    at = NOW - 3_600
+    call = a_receipt(call_id=call_ids()(at), started=at, compaction="facts", **losing)
+    assert inserter(pages.store._engine)([call]) is None
+
+    html = pages.browser.get(pages.path).body.decode()
+
+    assert "compaction cost $0.0213 more than it saved" in html
+    assert "THRIFTGATE_LEARNING_STAKE" in html
+    assert "cost $0.0213 more" in pages.browser.get("/layouts").body.decode()
 
 
 def test_compaction_is_set_with_how_far_it_goes_and_resumed(pages: OperationPagesBrowser) -> None:

@@ -59,6 +59,7 @@ class FeaturesResource(Resource):
 
     Args:
         compaction: Compaction mode of features without a mode of their own.
+        stake: Nano-dollars that compaction may lose a feature in a day.
     """
 
     tag = "features"
@@ -67,6 +68,7 @@ class FeaturesResource(Resource):
     _ask: StoreQuestions
     _compaction: CompactionMode
     _now: Clock
+    _stake: int = 0
 
     @route("GET", "/features", name="list_features", response_model=Sequence[FeatureView])
     async def json(self, viewer: SignedIn) -> Response:
@@ -76,20 +78,29 @@ class FeaturesResource(Resource):
     async def list(self, viewer: Viewer, finish: Callable[[Sequence[FeatureView]], T]) -> T:
         """Features of the viewer's teams that have a mode or a layout, in the form asked for."""
         check_allowed(viewer, Action.SEE_COSTS)
-        question = FeaturesQuestion(teams=viewer.teams, compaction=self._compaction)
+        question = self._question(viewer.teams)
         return await self._ask.view("features", features_view, question, finish)
 
     @route("GET", _PATH, name="get_feature")
     async def get(self, viewer: SignedIn, team: str, feature: FeatureName) -> FeatureView:
         """One feature."""
         check_allowed(viewer, Action.SEE_COSTS, team)
-        question = FeaturesQuestion(
-            teams=frozenset({team}), compaction=self._compaction, named=(team, feature)
-        )
+        question = self._question(frozenset({team}), (team, feature))
         for view in await self._ask.view("feature", features_view, question, view_itself):
             if view.feature == feature:
                 return view
         raise _unknown_team()
+
+    def _question(
+        self, teams: frozenset[str] | None, named: tuple[str, str] | None = None
+    ) -> FeaturesQuestion:
+        return FeaturesQuestion(
+            teams=teams,
+            compaction=self._compaction,
+            named=named,
+            stake=self._stake,
+            now=self._now(),
+        )
 
     @route("PUT", f"{_PATH}/mode", status_code=204)
     async def set_mode(

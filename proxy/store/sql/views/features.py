@@ -1,7 +1,7 @@
 """Planning and compaction of features, as they are set, and the layouts proposed for them."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,10 +10,14 @@ import msgspec
 from compaction.policy import CompactionMode
 from proxy.prefix.layouts.layout import Layout, layout_lines
 from proxy.records.feature_mode import FeatureStates, LayoutScope
+from proxy.store.sql.ledger.compaction_receipts import CompactionReceipts
 from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
 from proxy.store.sql.settings.layouts import waiting_proposals
 from proxy.store.sql.views.readers import Readers
 
+#: Modes that stake nothing.
+_STAKELESS: Final = frozenset({CompactionMode.OFF, CompactionMode.NATIVE})
+_DAY_S: Final = 86_400
 #: Features of all teams that are shown, in order of team and feature.
 _MAX_FEATURES: Final = 500
 #: Versions of layouts that are shown of all features, the newest.
@@ -76,6 +80,8 @@ class FeatureView:
         compaction_why: Reason for a step back; "" for none.
         keep_turns: The last turns that compaction leaves unmodified; null for the usual.
         target_tokens: Tokens that it brings a prompt down to; null for as far as facts go.
+        compaction_lost_nanos: Nano-dollars that compaction lost in the last day, where that is as
+            much as it may, so that new conversations keep to the strict margin; null elsewhere.
     """
 
     team: str
@@ -87,6 +93,7 @@ class FeatureView:
     compaction_why: str
     keep_turns: int | None
     target_tokens: int | None
+    compaction_lost_nanos: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +103,15 @@ class FeaturesQuestion:
     Attributes:
         compaction: Mode of features without a chosen mode.
         named: Team and name of the one that is asked for, whether it has settings or not.
+        stake: Nano-dollars that compaction may lose a feature in a day; 0 where it may none.
+        now: Time, in seconds since the epoch.
     """
 
     teams: frozenset[str] | None
     compaction: CompactionMode
     named: tuple[str, str] | None = None
+    stake: int = 0
+    now: float = 0.0
 
 
 def features_view(readers: Readers, question: FeaturesQuestion) -> Sequence[FeatureView]:
@@ -117,6 +128,7 @@ def features_view(readers: Readers, question: FeaturesQuestion) -> Sequence[Feat
             {question.named} if question.named[0] in names or question.named in places else set()
         )
     seen = sorted(place for place in places if question.teams is None or place[0] in question.teams)
+    balances = _balances(readers, question)
     views = []
     for team, feature in seen[:_MAX_FEATURES]:
         setting = chosen.of(team, feature)
@@ -135,9 +147,28 @@ def features_view(readers: Readers, question: FeaturesQuestion) -> Sequence[Feat
                 compaction_why=setting.why,
                 keep_turns=setting.keep_turns,
                 target_tokens=setting.target,
+                compaction_lost_nanos=_lost_stake(
+                    setting.effective_mode(question.compaction),
+                    balances.get((team, feature), 0),
+                    question.stake,
+                ),
             )
         )
     return views
+
+
+def _balances(readers: Readers, question: FeaturesQuestion) -> Mapping[tuple[str, str], int]:
+    """Nano-dollars that compaction saved each feature in the last day; none without a stake."""
+    if not question.stake:
+        return {}
+    receipts = CompactionReceipts(readers.engine)
+    return receipts.savings_by_feature(question.now - _DAY_S, question.now)
+
+
+def _lost_stake(mode: CompactionMode, balance: int, stake: int) -> int | None:
+    """Nano-dollars lost where compaction waits for it; None where it goes on."""
+    is_lost = mode not in _STAKELESS and 0 < stake <= -balance
+    return -balance if is_lost else None
 
 
 def _layout(

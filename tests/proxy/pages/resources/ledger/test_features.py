@@ -20,8 +20,11 @@ from proxy.pages.resources.ledger.features import (
 from proxy.pages.store_questions import StoreQuestions, view_itself
 from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.ids import call_ids
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.board import NOW
+from tests.fakes.receipts import a_receipt
 
 MOVES = msgspec.json.encode(Layout(version=1, moves=())).decode()
 
@@ -34,7 +37,7 @@ class FeaturesHarness:
         self.acme = store.teams.create("acme", now=NOW).id
         self.other = store.teams.create("other", now=NOW).id
         self.resource = FeaturesResource(
-            store, StoreQuestions(store), CompactionMode.OFF, lambda: NOW
+            store, StoreQuestions(store), CompactionMode.OFF, lambda: NOW, 10_000_000
         )
         for team in (self.acme, self.other):
             store.layouts.propose(LayoutScope(team, "chat", "gpt"), "d1", MOVES, NOW)
@@ -71,6 +74,32 @@ def test_savings_reckoned_before_an_approval_are_shown_no_more(desk: FeaturesHar
         (2, None),
         (1, 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "saved", "lost"),
+    [
+        (CompactionMode.FACTS, -10_000_000, 10_000_000),
+        (CompactionMode.FACTS, -9_999_999, None),
+        (CompactionMode.NATIVE, -20_000_000, None),
+    ],
+)
+def test_a_feature_that_lost_its_stake_of_the_last_day_says_how_much(
+    desk: FeaturesHarness, mode: CompactionMode, saved: int, lost: int | None
+) -> None:
+    losing = {"team": desk.acme, "feature": "chat", "compaction": "facts"}
+    days = [(NOW - 3_600, saved), (NOW - 200_000, -90_000_000)]
+    make_id = call_ids()
+    calls = [
+        a_receipt(call_id=make_id(at), started=at, compaction_nanos=nanos, **losing)
+        for at, nanos in days
+    ]
+    assert inserter(desk.store._engine)(calls) is None
+    desk.change(Role.ADMIN, "set_compaction", desk.acme, CompactionModeRequest(mode=mode))
+
+    view = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "chat"))
+
+    assert view.compaction_lost_nanos == lost
 
 
 def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> None:
