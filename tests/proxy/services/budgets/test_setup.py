@@ -2,6 +2,7 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ from proxy.services.budgets.reconciliation import Reconciler
 from proxy.services.budgets.setup import (
     _ForgottenCounters,
     _keep_comparing,
+    _Limits,
     running_budgets,
 )
 from proxy.settings import Settings
+from proxy.store.errors import StoreError
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.ledger.last_answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
@@ -26,6 +29,7 @@ from slo.budgets.reservations import Reservations
 from tests.fakes.admission_harness import NOW
 from tests.fakes.app_context import AppContextCalls, fake_app_context
 from tests.fakes.call_dependencies import catalog
+from tests.fakes.clock import ticks
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.offline import offline_store
 from tests.fakes.redis_keys import SERVER, prefix
@@ -298,3 +302,31 @@ def test_output_lengths_in_the_ledger_are_learned_once_the_database_is_there(tmp
         loop = runner.get_loop()
         runner.run(run())
     opened.close(5)
+
+
+@pytest.mark.instant_time
+async def test_the_lock_of_who_counts_is_asked_for_every_five_seconds():
+    asked_at: list[float] = []
+
+    async def ask(*_: object) -> None:
+        asked_at.append(ticks())
+        if len(asked_at) < 3:
+            raise StoreError("away")
+        limits._is_alone = True
+
+    async def do_nothing(*_: object) -> None:
+        """Be online at once, and begin with no lengths."""
+
+    opened = SimpleNamespace(
+        wait_until_online=do_nothing, ask=ask, answers=SimpleNamespace(last=do_nothing)
+    )
+    limits: Any = SimpleNamespace(
+        _around=SimpleNamespace(opened=opened),
+        _store=SimpleNamespace(is_shared=True),
+        _is_alone=False,
+        _check_alone=do_nothing,
+        _predictor=SimpleNamespace(lengths=SimpleNamespace(begin=do_nothing)),
+    )
+    await _Limits._apply_deferred(limits)
+
+    assert [at - asked_at[0] for at in asked_at] == [0.0, 5.0, 10.0]
