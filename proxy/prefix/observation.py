@@ -29,7 +29,7 @@ _READABLE_SLACK_DIVISOR: Final = 20
 _OTHER_SLACK_DIVISOR: Final = 5
 _MIN_SLACK_TOKENS: Final = 64
 #: Seconds after which an answer has begun, so that others may read what its call stored.
-_ANSWERED_S: Final = 1.0
+ANSWERED_S: Final = 1.0
 _TOKENS_PER_MILLION: Final = 1_000_000
 _SAYS: Final = "the provider says {}"
 
@@ -205,7 +205,7 @@ def observe_call(
     total = usage.prompt_tokens if usage is not None else call.estimate
     known_tokens = expected.rescale(total).known
     gap = max(0.0, evidence.now - state.latest) if state.calls else 0.0
-    answered = draft.turns > state.turns or gap >= _ANSWERED_S
+    answered = draft.turns > state.turns or gap >= ANSWERED_S
     follows = state.calls > 0 and not call.compacted  # what we shortened says nothing of habits
     repeatable = expected.scale.with_total(total).tokens_of(call.ends[call.repeatable_blocks])
     return CallObservation(

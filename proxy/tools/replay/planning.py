@@ -12,7 +12,6 @@ import msgspec
 from proxy.calls.eligibility.eligibility import UNDER_2_KB, planning_request, skip_reason
 from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
-from proxy.prefix.conversations import ANSWERED
 from proxy.prefix.lessons import (
     LayoutChange,
     LayoutLearner,
@@ -20,6 +19,7 @@ from proxy.prefix.lessons import (
     is_worth_replacing,
     layout_effect,
 )
+from proxy.prefix.observation import ANSWERED_S
 from proxy.prefix.planned import Planned, PlanningTarget, layout_place
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
@@ -126,7 +126,7 @@ class PlannedVariant:
     def record_answer(self, usage: Usage) -> None:
         """Learn from the call just sent, once its answer has begun."""
         if self._planned is not None:
-            self._answers.append((self._now + ANSWERED, self._planned, usage))
+            self._answers.append((self._now + ANSWERED_S, self._planned, usage))
 
     def _learn_from_answers(self, now: float) -> None:
         while self._answers and self._answers[0][0] <= now:
