@@ -8,7 +8,6 @@ from compaction.facts.region_contents import ToolExchange
 from compaction.facts.rendering import flatten_text, text_head
 from compaction.language.speech_acts import tells_failure, tells_success
 from compaction.reading.message import CannotCompactError
-from compaction.results.command_outcomes import CallOutcome
 from compaction.results.json_values import Number, Value
 from compaction.results.lossless_compression import parse_result
 
@@ -139,7 +138,7 @@ def action_outcome(exchange: ToolExchange) -> str:
 
 def _call_outcome(exchange: ToolExchange, text: str) -> str:
     """The outcome that a plain result tells of; a failure that its exit tells of counts too."""
-    ended = CallOutcome(exchange.called, exchange.result)
+    ended = exchange.outcome
     if ended.is_wrong:
         return _error_outcome(ended.faults(1) or ended.text(1) or text)
     if ended.exit == "exit 0":

@@ -198,7 +198,7 @@ def error_facts(part: RegionContents) -> Iterator[Fact]:
     latest = {key: index for index, key in enumerate(keys)}
     again = {key for index, key in enumerate(keys) if key and latest[key] > index}
     ended = {
-        index: CallOutcome(exchange.called, exchange.result)
+        index: exchange.outcome
         for index, exchange in enumerate(part.exchanges)
         if keys[index] in again
     }

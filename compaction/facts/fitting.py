@@ -5,10 +5,11 @@ worth and price. What stands already makes a word elsewhere worth less. Failed a
 with unknown outcomes come before all others.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import reduce
 from heapq import heapify, heappop, heappush
+from operator import sub
 from typing import Final, NamedTuple
 
 from compaction.facts.actions import has_succeeded
@@ -60,13 +61,19 @@ class _Offer:
         self.prices = prices
         self.words = words
         self.first_cell = 0
-        self.reset()
-
-    def reset(self) -> None:
-        """No variant stands."""
-        self.taken = len(self.prices)
+        self.taken = len(prices)
         self.price = 0.0
         self.repeated = [0.0] * self.taken
+
+    def take(self, variant: int, again: Callable[[str], float]) -> None:
+        """This variant stands from now on.
+
+        Args:
+            again: Returns the worth of a word that stands already.
+        """
+        self.taken = variant
+        self.price, words = self.prices[variant], self.words[variant]
+        self.repeated = [sum(map(again, words & richer)) for richer in self.words[:variant]]
 
     @property
     def is_taken(self) -> bool:
@@ -102,6 +109,7 @@ class Fitting:
         per_char = _tokens_per_char(candidates, count)
         self.candidates = candidates
         self._words = words
+        self._pinned: dict[int, _Pinned] = {}
         self._offers = [
             _Offer(
                 candidate,
@@ -161,13 +169,9 @@ class Fitting:
 
     def _fill_room(self, room: float, least_pin: int, seed: _Offer | None = None) -> _Filled:
         """Fills the room, with one candidate before all that do not have to stand."""
-        filling = _Filling(self._words, room)
-        for offer in self._offers:
-            offer.reset()
-            if offer.candidate.pin >= least_pin:
-                filling.take(offer, 0)
-            elif offer.candidate.is_mark:
-                filling.take(offer, len(offer.prices) - 1)
+        if least_pin not in self._pinned:
+            self._pinned[least_pin] = _Pinned(self._words, self._offers, least_pin)
+        filling = _Filling(self._words, self._pinned[least_pin], room)
         offers = self._offers
         if not filling.take_failures(offers):
             offers = [offer for offer in offers if offer.candidate.fact.kind is not FactKind.ACTION]
@@ -178,39 +182,99 @@ class Fitting:
         return _Filled(filling.worth, filling.room, [offer.taken for offer in self._offers])
 
 
+class _Pinned:
+    """The offers with all that stands whatever room there is: the start of each filling.
+
+    Attributes:
+        worth: The worth of what stands.
+        standing: The words that stand.
+        gains: The worth that each variant that may be taken adds to them.
+        cells: The places of the gains that each new word is part of.
+
+    Args:
+        words: Worth of the words.
+        offers: All candidates, of which none stands.
+        least_pin: Pin from which on a candidate stands whatever room there is.
+    """
+
+    def __init__(self, words: RegionWords, offers: Sequence[_Offer], least_pin: int) -> None:
+        self.worth = 0.0
+        self.standing: set[str] = set()
+        self.gains: list[float] = []
+        self.cells: dict[str, list[int]] = {}
+        self._first, self._again = words.first.__getitem__, words.again.__getitem__
+        self._prices: list[float] = []
+        self._states: list[tuple[_Offer, int, float, list[float]]] = []
+        for offer in offers:
+            none = len(offer.prices)
+            offer.taken, offer.price, offer.repeated = none, 0.0, [0.0] * none
+            if offer.candidate.pin >= least_pin:
+                self._take(offer, 0)
+            elif offer.candidate.is_mark:
+                self._take(offer, none - 1)
+            self._states.append((offer, offer.taken, offer.price, offer.repeated))
+        for offer in offers:
+            self._add_up_gains(offer)
+
+    def reset_offers(self, room: float) -> float:
+        """The tokens of a room beside what is pinned, which stands alone again."""
+        for offer, taken, price, repeated in self._states:
+            offer.taken, offer.price, offer.repeated = taken, price, repeated
+        return reduce(sub, self._prices, room)
+
+    def _take(self, offer: _Offer, variant: int) -> None:
+        offer.take(variant, self._again)
+        self.worth += offer.factor * self._gain(offer.words[variant])
+        self.standing |= offer.words[variant]
+        self._prices.append(offer.price)
+
+    def _gain(self, words: AbstractSet[str]) -> float:
+        """The worth of words beside those that stand."""
+        new, again = words - self.standing, words & self.standing
+        return sum(map(self._first, new)) + sum(map(self._again, again))
+
+    def _add_up_gains(self, offer: _Offer) -> None:
+        """Adds up the worth of each variant that may be taken, beside the words that stand."""
+        cells, gains = self.cells, self.gains
+        offer.first_cell = len(gains)
+        for words in offer.words[: offer.taken]:
+            for word in words - self.standing:
+                if word in cells:
+                    cells[word].append(len(gains))
+                else:
+                    cells[word] = [len(gains)]
+            gains.append(self._gain(words))
+
+
 class _Filling:
     """The room that is left, the words that stand, and what each variant adds to them.
 
     Args:
         words: Worth of the words.
+        pinned: All that stands first.
         room: Tokens.
     """
 
-    def __init__(self, words: RegionWords, room: float) -> None:
+    def __init__(self, words: RegionWords, pinned: _Pinned, room: float) -> None:
         self._words = words
-        self.room = room
-        self.worth = 0.0
-        self._standing: set[str] = set()
-        self._gains: list[float] = []
-        self._cells: dict[str, list[int]] = defaultdict(list)
+        self.room = pinned.reset_offers(room)
+        self.worth = pinned.worth
+        self._standing = pinned.standing.copy()
+        self._gains = pinned.gains.copy()
+        self._cells = pinned.cells
 
     def take(self, offer: _Offer, variant: int) -> None:
         """Takes a variant in place of the one that stands."""
         words = offer.words[variant]
-        self.worth += offer.factor * self._gain_beside(offer, variant)
+        self.worth += offer.factor * self._gain(offer, variant)
+        self._lower_gains(words - self._standing)
         self._standing |= words
         self.room -= offer.prices[variant] - offer.price
-        offer.taken, offer.price = variant, offer.prices[variant]
-        again = self._words.again.__getitem__
-        offer.repeated = [sum(map(again, words & richer)) for richer in offer.words[:variant]]
+        offer.take(variant, self._words.again.__getitem__)
 
-    def _gain_beside(self, offer: _Offer, variant: int) -> float:
+    def _gain(self, offer: _Offer, variant: int) -> float:
         """The worth of a variant beside the words that stand, its own shorter form left out."""
-        first, again = self._words.first.__getitem__, self._words.again.__getitem__
-        words = offer.words[variant]
-        before = offer.words[offer.taken] if offer.is_taken else frozenset()
-        new = words - self._standing
-        return sum(map(first, new)) + sum(map(again, (words & self._standing) - before))
+        return self._gains[offer.first_cell + variant] - offer.repeated[variant]
 
     def take_failures(self, offers: Sequence[_Offer]) -> bool:
         """Takes failures and unknown outcomes, the newest first, at least length; all or not.
@@ -229,7 +293,8 @@ class _Filling:
                 return False
             self.take(offer, len(offer.prices) - 1)
         for offer in reversed(offers):
-            if offer.candidate.is_recovery and offer.prices[-1] <= self.room:
+            is_open = offer.candidate.is_recovery and not offer.is_taken
+            if is_open and offer.prices[-1] <= self.room:
                 self.take(offer, len(offer.prices) - 1)
         return True
 
@@ -237,15 +302,15 @@ class _Filling:
         """Takes lines of files, those that come first, up to a share of the room."""
         room = self.room * _SLICES_SHARE
         for offer in offers:
-            fitting = [variant for variant, price in enumerate(offer.prices) if price <= room]
-            if offer.candidate.fact.kind is FactKind.SLICE and fitting:
-                room -= offer.prices[fitting[0]]
-                self.take(offer, fitting[0])
+            if offer.candidate.fact.kind is FactKind.SLICE:
+                fitting = [variant for variant, price in enumerate(offer.prices) if price <= room]
+                if fitting:
+                    room -= offer.prices[fitting[0]]
+                    self.take(offer, fitting[0])
 
     def take_worthiest(self, offers: Sequence[_Offer]) -> None:
         """Takes the steps that are worth most per token as long as there is room."""
-        self._add_up_gains(offers)
-        heap = [self._best_step(offer) for offer in offers]
+        heap = [self._best_step(offer) for offer in offers if offer.taken]
         heap = [step for step in heap if step[0] < 0]
         heapify(heap)
         while heap:
@@ -254,29 +319,17 @@ class _Filling:
             if step[0] >= 0:
                 continue
             if step[2] == variant and (step[0] <= estimate or not heap or step[0] <= heap[0][0]):
-                self._lower_gains(offer.words[variant] - self._standing)
                 self.take(offer, variant)
                 step = self._best_step(offer)
             if step[0] < 0:
                 heappush(heap, step)
-
-    def _add_up_gains(self, offers: Iterable[_Offer]) -> None:
-        """Adds up the worth of each variant that may be taken, beside the words that stand."""
-        first, again = self._words.first.__getitem__, self._words.again.__getitem__
-        for offer in offers:
-            offer.first_cell = len(self._gains)
-            for words in offer.words[: offer.taken]:
-                new = words - self._standing
-                for word in new:
-                    self._cells[word].append(len(self._gains))
-                self._gains.append(sum(map(first, new)) + sum(map(again, words & self._standing)))
 
     def _lower_gains(self, words: Iterable[str]) -> None:
         """Lowers the gain of each variant with one of these words, which stand from now on."""
         first, again, gains = self._words.first, self._words.again, self._gains
         for word in words:
             less = first[word] - again[word]
-            for cell in self._cells[word]:
+            for cell in self._cells.get(word, ()):
                 gains[cell] -= less
 
     def _best_step(self, offer: _Offer) -> tuple[float, int, int, _Offer]:
@@ -288,8 +341,7 @@ class _Filling:
         for variant in range(offer.taken):
             price = offer.prices[variant] - offer.price
             if price <= self.room:
-                gain = self._gains[offer.first_cell + variant] - offer.repeated[variant]
-                density = offer.factor * gain / max(price, 1.0)
+                density = offer.factor * self._gain(offer, variant) / max(price, 1.0)
                 if density > best:
                     best, choice = density, variant
         return -best, offer.place, choice, offer

@@ -18,6 +18,7 @@ from compaction.facts.fact import Region
 from compaction.language.speech_acts import tells_success
 from compaction.reading.message import CalledTool, ParsedMessage, Voice
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
+from compaction.results.command_outcomes import CallOutcome
 
 #: Maximum characters of a result that are searched for such phrases.
 _SCANNED_CHARS: Final = 300
@@ -53,6 +54,11 @@ class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def key(self) -> str:
         """A key that calls with the same request to the same tool share; "" if unknown."""
         return call_key(self.called)
+
+    @cached_property
+    def outcome(self) -> CallOutcome:
+        """The exit, the short answer or the error that came back."""
+        return CallOutcome(self.called, self.result)
 
     @cached_property
     def operations(self) -> tuple[FileOperation, ...]:

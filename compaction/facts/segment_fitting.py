@@ -153,9 +153,12 @@ class SegmentFitter:
         """The segment that fills the room, and what is gone; the shortest where none fits."""
         room = float(max_tokens - self._head_tokens)
         made: list[tuple[Segment, Sequence[Candidate]]] = []
+        tried: list[Sequence[Fact]] = []
         for _ in range(_MAX_TRIES):
             facts, gone = fitting.fill(room, least_pin)
-            made.append((self._segment_of(facts, gone), gone))
+            known = made[tried.index(facts)] if facts in tried else None
+            made.append(known or (self._segment_of(facts, gone), gone))
+            tried.append(facts)
             over = made[-1][0].tokens - max_tokens
             if -_EMPTY_SHARE * max_tokens <= over <= 0 or not gone or room <= 0:
                 break

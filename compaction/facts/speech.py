@@ -148,7 +148,8 @@ class Speech:
             else:
                 yield fact
         for (kind, index), spoken in lines.items():
-            spoken.sort(key=lambda fact: self._places.get((kind, index, fact.text), 0))
+            if len(spoken) > 1:
+                spoken.sort(key=lambda fact: self._places.get((kind, index, fact.text), 0))
             places = [self._places.get((kind, index, fact.text), 0) for fact in spoken]
             text = spoken[0].text
             for before, place, fact in zip(places, places[1:], spoken[1:], strict=False):
@@ -156,7 +157,8 @@ class Speech:
                 text += gap(index, before, place) + fact.text
             if (kind, index, spoken[-1].text) in self._places:
                 text = self._with_ends(kind, index, places, text)
-            yield msgspec.structs.replace(spoken[0], text=text)
+            is_same = text is spoken[0].text
+            yield spoken[0] if is_same else msgspec.structs.replace(spoken[0], text=text)
 
     def mark_gaps(self, facts: Sequence[Fact]) -> Iterator[Fact]:
         """The facts in order; a line that follows the other speaker's, but not at once, says so.

@@ -70,6 +70,7 @@ class CallOutcome:
         )
         self.exit = f"exit {match[1] or match[2]}" if match else ""
         self.body = _FRAME.sub("", result).strip()
+        self._faults: dict[int, str] = {}
         self._is_miss = self.exit == "exit 1" and bool(_SEARCH(called.arguments))
         self.is_wrong = indicates_failure(result) or (
             self.exit not in {"", "exit 0"} and not self._is_miss
@@ -87,7 +88,9 @@ class CallOutcome:
 
     def faults(self, max_lines: int = MAX_FAULT_LINES) -> str:
         """The lines that say what went wrong, at most so many; "" for none."""
-        return fault_lines(self.body, max_lines, is_failure=self.is_wrong)
+        if max_lines not in self._faults:
+            self._faults[max_lines] = fault_lines(self.body, max_lines, is_failure=self.is_wrong)
+        return self._faults[max_lines]
 
     def text(self, max_lines: int = MAX_FAULT_LINES) -> str:
         """All that came back where that is short, else the exit and what went wrong."""

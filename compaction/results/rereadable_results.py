@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import filterfalse, zip_longest
 from typing import Final
 
 from compaction.results.log_text import compress_log
@@ -157,11 +157,10 @@ def _latest_of_each_kind(indexes_by_kind: Sequence[Sequence[int]], max_lines: in
 def shown_names(text: str) -> RankedNames:
     """The paths and names of a text in order of appearance, each with how telling it is."""
     ranks: dict[str, int] = {}
-    for word in dict.fromkeys(_words(text)):
-        if not _is_plain(word):
-            for name, rank in _names_of_word(word):
-                if ranks.get(name, 0) < rank:
-                    ranks[name] = rank
+    for word in filterfalse(_is_plain, dict.fromkeys(_words(text))):
+        for name, rank in _names_of_word(word):
+            if ranks.get(name, 0) < rank:
+                ranks[name] = rank
     traced = _traced(text) if _TRACE in text else ()
     ranks.update([(name, DEFINED_RANK) for name in (*_defined(text), *traced) if _is_word(name)])
     return tuple(ranks.items())

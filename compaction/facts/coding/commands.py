@@ -295,7 +295,7 @@ def command_facts(part: RegionContents) -> Iterator[tuple[Fact, Fact]]:
     latest = [last[key] if key else index for index, key in enumerate(keys)]
     say = CallFormatter(MAX_ARGUMENT_CHARS)
     ended = {
-        index: CallOutcome(exchange.called, exchange.result)
+        index: exchange.outcome
         for index, exchange in enumerate(part.exchanges)
         if latest[index] == index
     }

@@ -19,7 +19,6 @@ from compaction.agents.file_operations import (
     says_not_edited,
 )
 from compaction.facts.region_contents import ToolExchange
-from compaction.results.command_outcomes import CallOutcome
 
 #: Maximum characters of a slice that stands whole; of a longer one the lines around its spots do.
 MAX_WHOLE_CHARS: Final = 20_000
@@ -102,7 +101,7 @@ def file_slices(exchanges: Sequence[ToolExchange]) -> list[FileSlice]:
     """The slices that still stand after some calls, those touched last first."""
     slices_by_path: dict[str, list[FileSlice]] = {}
     for exchange in exchanges:
-        is_wrong = CallOutcome(exchange.called, exchange.result).is_wrong
+        is_wrong = exchange.outcome.is_wrong
         if exchange.operations and not (is_wrong or _COMPLAINS(exchange.result)):
             for operation in exchange.operations:
                 _apply(slices_by_path, operation, exchange)
@@ -206,7 +205,9 @@ def _holds_part(text: str, old: str, new: str) -> bool:
 def _file_text(result: str) -> tuple[int, str]:
     """The first line's number, 0 where none is told, and the file's lines in a result."""
     lines = result.split("\n")
+    if not any(map(_numbered, lines[: len(lines) // 4 + 1])):  # of 80 % one stands there
+        return 0, result
     numbered = [match for line in lines if (match := _numbered(line))]
-    if numbered and len(numbered) >= _MIN_NUMBERED_SHARE * len(lines):
+    if len(numbered) >= _MIN_NUMBERED_SHARE * len(lines):
         return int(numbered[0][1]), "\n".join([match[2] for match in numbered])
     return 0, result

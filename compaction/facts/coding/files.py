@@ -139,7 +139,7 @@ def _with_note(text: str) -> str:
 def _step(exchange: ToolExchange, operation: FileOperation) -> str:
     """An operation with its outcome: a change that failed is none, and one may be unknown."""
     effect = operation.effect
-    outcome = CallOutcome(exchange.called, exchange.result)
+    outcome = exchange.outcome
     if effect is FileEffect.TESTED:
         return f"{effect} (failed)" if outcome.has_failed else effect.value
     if effect not in _JUDGED:
