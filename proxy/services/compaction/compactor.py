@@ -86,7 +86,7 @@ _LARGE_BODY_BYTES: Final = 4 * 1024
 #: Seconds after which a call is sent unmodified.
 _DEADLINE_S: Final = 0.5
 #: Bytes above which a prompt is sent unmodified: it would not be compacted in time.
-_MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 #: Seconds between two readings of the balances that all processes share.
 _BALANCES_INTERVAL_S: Final = 15.0
 #: Features of which it is remembered that conversations may have been compacted.
@@ -292,7 +292,7 @@ class Compactor:
             return "api"
         if self._cool_downs.is_feature_cooling((call.key.team, call.feature), self._now()):
             return "refused"
-        return "too_large" if len(call.body) > _MAX_BODY_BYTES else ""
+        return "too_large" if len(call.body) > MAX_BODY_BYTES else ""
 
     async def _identify_conversation(self, call: Call) -> ConversationIdentity | None:
         """The conversation of a call that was not compacted, or not in time."""

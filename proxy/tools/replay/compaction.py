@@ -13,11 +13,11 @@ from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.compaction_result import CompactionResult
 from proxy.services.compaction.chat_body import (
-    MAX_BODY_BYTES,
     ChatCompactor,
     CompactionTask,
     compact_call,
 )
+from proxy.services.compaction.compactor import MAX_BODY_BYTES
 from proxy.services.compaction.policies import relative_prices
 from proxy.services.compaction.signed_thinking import with_thinking_rules
 from proxy.tools.replay.planning import MISTAKES, PlannedVariant, recorded_as_call

@@ -193,7 +193,7 @@ def test_a_late_busy_or_too_large_call_resets_the_prefix_too(tmp_path, monkeypat
         slow.free.set()
         while (after := compact(compactor, LARGE)).why == "busy":
             sleep(0.1)
-        monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
+        monkeypatch.setattr(compactor_module, "MAX_BODY_BYTES", 10)
         huge = compact(compactor, LARGE)
 
     assert [result.why for result in (first, late, busy, after, huge)] == [
