@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from compaction.facts.fitting import region_words
+from compaction.facts.message_worth import region_words
 from compaction.word_worth import text_size, words_of, worth_of_pieces
 from tests.compaction.facts.regions import assistant, call_and_result, read_contents, user
 

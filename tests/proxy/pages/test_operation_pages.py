@@ -1,6 +1,7 @@
 """Forms of the pages change what they say, and say why they cannot."""
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -67,7 +68,7 @@ def test_compaction_that_lost_its_stake_says_how_much_and_how_to_go_on(
     pages: OperationPagesBrowser,
 ) -> None:
     pages.submit(pages.path, change="compaction", compaction="facts")
-    losing = {"team": pages.team, "feature": EVIL, "compaction_nanos": -21_300_000}
+    losing: dict[str, Any] = {"team": pages.team, "feature": EVIL, "compaction_nanos": -21_300_000}
     at = NOW - 3_600
     call = a_receipt(call_id=call_ids()(at), started=at, compaction="facts", **losing)
     assert inserter(pages.store._engine)([call]) is None

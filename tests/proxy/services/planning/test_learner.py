@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -58,9 +59,10 @@ def test_a_lesson_that_fails_is_logged_and_harms_no_other(school, caplog):
 
 
 def test_lessons_that_wait_are_bounded(school):
-    over, learned = busy(school), []
+    over = busy(school)
+    learned: list[int] = []
     for number in range(5):
-        school.submit(lambda number=number: learned.append(number))
+        school.submit(partial(learned.append, number))
     over.set()
     school._thread.submit(int).result(10)
 
@@ -73,11 +75,13 @@ def test_1024_lessons_wait_by_default_and_are_gathered_for_a_hundredth_of_a_seco
             waits.append(timeout)
             return False
 
-    waits, school, learned = [], BackgroundLearner(), []
+    waits: list[float | None] = []
+    learned: list[int] = []
+    school = BackgroundLearner()
     school._over = Gathering()
     over = busy(school)
     for number in range(1_030):
-        school.submit(lambda number=number: learned.append(number))
+        school.submit(partial(learned.append, number))
     over.set()
     school._thread.submit(int).result(10)
     school.close()
@@ -87,7 +91,8 @@ def test_1024_lessons_wait_by_default_and_are_gathered_for_a_hundredth_of_a_seco
 
 
 def test_closing_drops_what_waits_and_takes_no_more(school):
-    over, learned = busy(school), []
+    over = busy(school)
+    learned: list[int] = []
     school.submit(lambda: learned.append("waited"))
     school.close()
     over.set()

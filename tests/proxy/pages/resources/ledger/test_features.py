@@ -87,7 +87,7 @@ def test_savings_reckoned_before_an_approval_are_shown_no_more(desk: FeaturesHar
 def test_a_feature_that_lost_its_stake_of_the_last_day_says_how_much(
     desk: FeaturesHarness, mode: CompactionMode, saved: int, lost: int | None
 ) -> None:
-    losing = {"team": desk.acme, "feature": "chat", "compaction": "facts"}
+    losing: dict[str, Any] = {"team": desk.acme, "feature": "chat", "compaction": "facts"}
     days = [(NOW - 3_600, saved), (NOW - 200_000, -90_000_000)]
     make_id = call_ids()
     calls = [
