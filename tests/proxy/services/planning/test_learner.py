@@ -92,7 +92,7 @@ def test_1024_lessons_wait_by_default_and_are_gathered_for_a_hundredth_of_a_seco
 
 def test_closing_drops_what_waits_and_takes_no_more(school):
     over = busy(school)
-    learned: list[int] = []
+    learned: list[str] = []
     school.submit(lambda: learned.append("waited"))
     school.close()
     over.set()
