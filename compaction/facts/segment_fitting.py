@@ -156,8 +156,8 @@ class SegmentFitter:
         tried: list[Sequence[Fact]] = []
         for _ in range(_MAX_TRIES):
             facts, gone = fitting.fill(room, least_pin)
-            known = made[tried.index(facts)] if facts in tried else None
-            made.append(known or (self._segment_of(facts, gone), gone))
+            earlier = made[tried.index(facts)] if facts in tried else None
+            made.append(earlier or (self._segment_of(facts, gone), gone))
             tried.append(facts)
             over = made[-1][0].tokens - max_tokens
             if -_EMPTY_SHARE * max_tokens <= over <= 0 or not gone or room <= 0:

@@ -168,8 +168,10 @@ class BodyReader:
             The body with the traits of its messages.
         """
         repeatable = split.messages[: split.repeatable]
-        known = split.known if split.known <= len(repeatable) else 0
-        traits = read_messages(repeatable[known:], form.traits if known else NO_MESSAGES)
+        read_before = split.known if split.known <= len(repeatable) else 0
+        traits = read_messages(
+            repeatable[read_before:], form.traits if read_before else NO_MESSAGES
+        )
         last = split.messages[len(repeatable) :]
         split = msgspec.structs.replace(split, traits=read_messages(last, traits))
         if not repeatable or not repeatable[-1].endswith(b"}"):

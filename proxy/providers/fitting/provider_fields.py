@@ -152,29 +152,29 @@ def apply_body_fields(prepared: PreparedRequest, declared: BodyFields) -> Prepar
     A body that cannot be read is left to the upstream to judge.
     """
     try:
-        given = _members(prepared.body)
+        members = _members(prepared.body)
     except UNREADABLE:
         return prepared
     renamed: dict[str, str] = {}
     for name, new in declared.rename.items():
-        if name in given and new not in given and new not in renamed.values():
+        if name in members and new not in members and new not in renamed.values():
             renamed[name] = new
-    fields = {**declared.add, **{new: bytes(given[name]) for name, new in renamed.items()}}
-    gone = [name for name in (*declared.rename, *sorted(declared.drop)) if name in given]
+    fields = {**declared.add, **{new: bytes(members[name]) for name, new in renamed.items()}}
+    gone = [name for name in (*declared.rename, *sorted(declared.drop)) if name in members]
     return msgspec.structs.replace(
         prepared,
         body=replace_fields(prepared.body, fields, without=gone)
         if fields or gone
         else prepared.body,
-        notes=(*prepared.notes, *_notes(given, declared, renamed, gone)),
+        notes=(*prepared.notes, *_notes(members, declared, renamed, gone)),
     )
 
 
 def _notes(
-    given: Collection[str], declared: BodyFields, renamed: Mapping[str, str], gone: list[str]
+    members: Collection[str], declared: BodyFields, renamed: Mapping[str, str], gone: list[str]
 ) -> list[str]:
     """A sentence for each of the caller's fields that does not go as it is."""
     return [
         f"sent {name} as {renamed[name]}" if name in renamed else f"dropped {name}: {_DECLARED}"
         for name in gone
-    ] + [f"set {name}: {_DECLARED}" for name in declared.add if name in given]
+    ] + [f"set {name}: {_DECLARED}" for name in declared.add if name in members]
