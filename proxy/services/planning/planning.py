@@ -56,9 +56,10 @@ _log = logging.getLogger("thriftgate.planning")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: New bytes of a body from which on planning may take more than a millisecond, and so goes to a
-#: thread; and blocks above which planning and learning do.
+#: Bytes of a body, and new ones of a longer body, from which on planning may take more than a
+#: millisecond, and so goes to a thread; and blocks above which planning and learning do.
 _MIN_THREAD_BYTES: Final = 48 * 1024
+_MIN_NEW_THREAD_BYTES: Final = 16 * 1024
 _MAX_INLINE_BLOCKS: Final = 512
 #: Seconds after which a call goes unmodified.
 _PLANNING_DEADLINE_S: Final = 2.0
@@ -270,7 +271,7 @@ class PromptPlanning:
         split = request.known_split
         if split is None or len(split.messages) > _MAX_INLINE_BLOCKS:
             return False
-        return self._planner.unread_bytes(request, split) < _MIN_THREAD_BYTES
+        return self._planner.unread_bytes(request, split) < _MIN_NEW_THREAD_BYTES
 
     def _run_locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:

@@ -180,19 +180,20 @@ def test_only_large_prompts_go_to_a_thread(store):
 def test_a_large_prompt_goes_to_a_thread_only_while_much_of_it_is_new(store):
     planner, reader = ThreadRecordingPlanner(), BodyReader()
     texts = [chat_message("user", LARGE), chat_message("assistant", "Yes."), *LATER_MESSAGES]
+    texts += [chat_message("user", "x" * size) for size in (16_000, 17_000)]
 
     def request(count: int) -> Call:
         fields, split = reader.read("team_1", raw_body := body(*texts[:count]))
         return call(raw_body, fields=fields, split=split)
 
     async def work(planning: PromptPlanning) -> None:
-        for count in (1, 1, 3, 5):
+        for count in (1, 1, 3, 5, 6, 7):
             assert isinstance(await planning.plan(request(count), ROUTE), Planned)
 
     with running_planning(store, planner) as planning:
         run(work(planning))
     here = threading.current_thread().name
-    assert planner.threads == ["planning_0", here, here, here]
+    assert planner.threads == ["planning_0", here, here, here, here, "planning_0"]
 
 
 def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
