@@ -51,6 +51,16 @@ class PhasesFrom(StrEnum):
     BOTH = "engine+gateway"  #: It reported prefill and decode; the queue is the rest of the wait.
 
 
+class ServedBy(StrEnum):
+    """The part of the fast path that served an attempt."""
+
+    NOBODY = ""  #: None: it went to the model that was asked for, or to its fallback.
+    CACHE = "cache"  #: An answer given before, or one shared with an equal call under way.
+    SMALL = "small"  #: A smaller model that was chosen, or whose answer passed the checks.
+    LARGE = "large"  #: The model that was asked for, after the smaller one was weighed or tried.
+    DRAFT = "draft"  #: A smaller model that drafted while the answer was made.
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The record of one attempt: its request, its time, its usage and cost.
 
@@ -126,6 +136,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             planned, and in receipts older than this field.
         recalls: Rounds in which the model recalled messages that compaction took out.
         recalled_tokens: Tokens of what it recalled.
+        served_by: The part of the fast path that served it.
+        fast_path_nanos: Savings of it by the fast path in 1e-9 US dollars, below 0 where it cost
+            more, such as a check of an answer; None where it had no part or the price is unknown.
     """
 
     call_id: str
@@ -190,6 +203,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     segments: PromptSegments | None = None
     recalls: int = 0
     recalled_tokens: int = 0
+    served_by: ServedBy = ServedBy.NOBODY
+    fast_path_nanos: int | None = None
 
     @property
     def spent_nanos(self) -> int | None:

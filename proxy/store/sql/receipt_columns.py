@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from proxy.records.prompt_segments import PromptSegments
-from proxy.records.receipt import Outcome, PhasesFrom, Receipt
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy
 from proxy.store.sql.timestamps import micros, seconds
 from slo.usage import Usage
 
@@ -74,6 +74,7 @@ _FORMS: Final[Mapping[Any, tuple[SqlType, Any, Any]]] = {
     float | None: ("bigint", micros, seconds),
     Outcome: ("text", attrgetter("value"), Outcome),
     PhasesFrom: ("text", attrgetter("value"), PhasesFrom),
+    ServedBy: ("text", attrgetter("value"), ServedBy),
     tuple[str, ...]: ("text", _notes_json, msgspec.json.Decoder(tuple[str, ...]).decode),
     PromptSegments | None: ("text", _json_text, msgspec.json.Decoder(PromptSegments).decode),
 }

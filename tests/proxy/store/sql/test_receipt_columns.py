@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.records.prompt_segments import CacheMark, PromptSegments
-from proxy.records.receipt import Outcome, PhasesFrom, Receipt
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy
 from proxy.store.sql import schema
 from proxy.store.sql.receipt_columns import COLUMNS, receipt_from_row, row_from_receipt
 from slo.usage import Usage
@@ -24,6 +24,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     str | None: st.none() | st.text(),
     Outcome: st.sampled_from(Outcome),
     PhasesFrom: st.sampled_from(PhasesFrom),
+    ServedBy: st.sampled_from(ServedBy),
     tuple[str, ...]: st.lists(st.text()).map(tuple),
     Usage | None: st.none() | st.builds(Usage, input=COUNTS, write_12h=COUNTS),
     PromptSegments | None: st.none()
