@@ -12,6 +12,8 @@ from slo.toml.fields import Field, choice_of, set_of
 Kind = Literal["openai", "anthropic", "anthropic-bedrock", "anthropic-vertex", "gemini"]
 #: Ways in which requests prove whose they are: by a key, signed for AWS, by a token of Google's.
 Auth = Literal["key", "aws", "google"]
+#: Ways in which an upstream is told to go on from the assistant's last message; "" for none.
+Continues = Literal["", "last_message", "continue_final_message", "prefix", "prefix_echoed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class Upstream:
     shares_cache: bool = False
     hints: frozenset[str] = frozenset()
     adapts: bool = False
+    continues: Continues = ""
     engine: str = ""
     replica_price: ReplicaPrice | None = None
 
@@ -105,6 +108,11 @@ class Route:
     can: frozenset[str] | None = None
     has_own_price: bool = False
     assumed_price_of: str = ""
+
+    @property
+    def continues(self) -> Continues:
+        """The way in which its model goes on from the assistant's last message; "" for none."""
+        return "last_message" if "prefill" in self.traits else self.upstream.continues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +194,18 @@ HINTS = {
     "vllm": "the field priority; needs vLLM with --scheduling-policy priority",
     "llm-d": "llm-d's headers: latency limits, objective, team",
     "dynamo": "NVIDIA Dynamo's nvext.agent_hints: priority, expected output",
+}
+
+
+#: Ways in which upstreams go on from the assistant's last message, in chat completions. Claude's
+#: models do up to 4.5, by the trait ``prefill``; OpenAI's do not.
+#: Source: vLLM, OpenAI-compatible server, extra parameters; ggml-org/llama.cpp 23012 (2026-05);
+#: DeepSeek, chat prefix completion (2026-11); Mistral, prefix, and its echo: SillyTavern 2557.
+CONTINUES = {
+    "last_message": "it always does where the assistant's message is the last",
+    "continue_final_message": "it is told to in the body: vLLM, SGLang, llama.cpp, TGI",
+    "prefix": "it is told to in that message: DeepSeek at `https://api.deepseek.com/beta`",
+    "prefix_echoed": "the same, and its answer begins with that message again: Mistral",
 }
 
 

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 from proxy.catalog import numbers
 from proxy.catalog.body_fields import body_fields
 from proxy.catalog.cloud_accounts import CLOUD_KINDS, beta_features, cloud_account
-from proxy.catalog.entries import HINTS, Auth, Kind, Upstream
+from proxy.catalog.entries import CONTINUES, HINTS, Auth, Kind, Upstream
 from slo.decimals import whole_number
 from slo.replica_cost import ReplicaPrice
 from slo.toml.fields import Field, choice_of, flag, keys, read_fields, set_of
@@ -158,6 +158,7 @@ FIELDS: Final = (
     flag("shares_cache", "teams may read each other's prompts from its cache", default=False),
     Field("hints", set_of(HINTS), frozenset(), "list: what its scheduler is told, see below"),
     flag("adapts", "only as many calls at once as it begins to answer quickly", default=False),
+    Field("continues", choice_of(CONTINUES), "", "how it [goes on](#unbroken-streams) from text"),
     Field("gpus", _gpus, 1, "GPUs of its machine; 0 for none", "1, where a price is set"),
     Field("price_per_gpu_hour", _gpu_price, None, "US dollars, as a string", "unknown"),
 )

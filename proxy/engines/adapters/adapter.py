@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from proxy.catalog.entries import Continues
 from proxy.engines.adapters.launch_command import LaunchCommand, LaunchFlag
 from proxy.engines.profiles import Engine, EngineProfile, KVDtype, SpeculativeMethod
 
@@ -102,6 +103,7 @@ class EngineAdapter:
             apart, where earlier ones refuse calls with it; "" where none does.
         regime: Rules of its prefix cache, one of ``proxy.catalog.entries.REGIMES``.
         block_tokens: Tokens of a cache block where the regime counts in blocks, else 0.
+        continues: Way in which it goes on from the assistant's last message; "" where it does not.
         prompt_tokens_exclude_cached: True if ``metrics.prompt_tokens`` counts computed tokens only.
     """
 
@@ -117,6 +119,7 @@ class EngineAdapter:
     regime: str = "implicit"
     block_tokens: int = 0
     serves_responses: bool = False
+    continues: Continues = ""
     prompt_tokens_exclude_cached: bool = False
     finishes_streams: bool = True
     speculative_methods: frozenset[SpeculativeMethod] = frozenset(SpeculativeMethod)

@@ -20,6 +20,7 @@ SGLANG: Final = EngineAdapter(
     oldest_version="0.5.23",
     newest_version="0.5.23",
     attach_needs="--enable-metrics --enable-cache-report",
+    continues="continue_final_message",
     metrics=MetricNames(
         running=("sglang:num_running_reqs",),
         waiting=("sglang:num_queue_reqs",),

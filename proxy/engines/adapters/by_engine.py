@@ -32,6 +32,7 @@ def catalog_entry(profile: EngineProfile, file: str) -> EngineEntry:
             "region": profile.region,
             "key_env": profile.key_env,
             "serves_responses": adapter.serves_responses,
+            "continues": adapter.continues,
             "shares_cache": profile.shares_cache,
             "hints": profile.hints,
             "gpus": profile.gpus_per_replica,

@@ -176,6 +176,7 @@ LLAMACPP: Final = EngineAdapter(
     attach_needs="--metrics --jinja",
     properties_path="/props",
     serves_responses=True,
+    continues="continue_final_message",
     prompt_tokens_exclude_cached=True,
     finishes_streams=False,
     speculative_methods=frozenset(_SPECULATION),

@@ -251,6 +251,7 @@ VLLM: Final = EngineAdapter(
     regime="block-chain",
     block_tokens=16,
     serves_responses=True,
+    continues="continue_final_message",
     metrics=MetricNames(
         running=("vllm:num_requests_running",),
         waiting=("vllm:num_requests_waiting",),

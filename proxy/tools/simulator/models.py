@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, Literal
 
-from proxy.catalog.entries import Model, Route
+from proxy.catalog.entries import Continues, Model, Route
 from proxy.catalog.predecessors import SNAPSHOT
 from proxy.providers.fitting.chat_schemas import chat_schema_rules
 from proxy.providers.fitting.schema_rules import SchemaRules
@@ -32,6 +32,7 @@ class SimulatedModel:
         dimensions: Length of its vectors; 0 for a model that writes text.
         asks_usage: True if a stream tells its usage only when asked; False where it does unasked
             and refuses to be asked, as Mistral.
+        continues: Way in which chat goes on from the assistant's last message; "" for not.
     """
 
     wire: WireName = "openai"
@@ -48,6 +49,7 @@ class SimulatedModel:
     traits: frozenset[str] = frozenset()
     dimensions: int = 0
     asks_usage: bool = True
+    continues: Continues = ""
     schema_rules: SchemaRules | None = None
 
 
@@ -71,7 +73,7 @@ MODELS: Mapping[str, SimulatedModel] = {
     ),
     "gemini-3.8-flash": SimulatedModel(regime="implicit"),
     "deepseek-flash": SimulatedModel(regime="prefix-unit"),
-    "vllm-local": SimulatedModel(regime="block-chain"),
+    "vllm-local": SimulatedModel(regime="block-chain", continues="continue_final_message"),
     "text-embedding-3-small": SimulatedModel(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
     "text-embedding-3-large": SimulatedModel(regime="", dimensions=3072, ttft=0.05, per_1k=0.005),
     "text-embedding-ada-002": SimulatedModel(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
@@ -136,5 +138,6 @@ def _simulated_model(route: Route) -> SimulatedModel:
         max_output=route.max_output or 16_384,
         traits=route.traits,
         asks_usage=route.upstream.asks_usage,
+        continues=route.continues,
         schema_rules=chat_schema_rules(route.upstream),
     )

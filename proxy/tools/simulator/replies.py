@@ -35,6 +35,22 @@ class ReplyTool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyBeginning:
+    """The beginning of an answer, which the model goes on from.
+
+    Attributes:
+        closing: As that of the request, without the beginning.
+        tokens: Tokens of the prompt without it.
+        echoes: True if the answer begins with it again.
+    """
+
+    text: str
+    closing: str
+    tokens: int
+    echoes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRequest:
     """The request of a body, the same for every API.
 
@@ -48,6 +64,7 @@ class ReplyRequest:
         seals_reasoning: True if an answer carries its reasoning in a form only we can read.
         names_phase: True if an answer's message says whether it is comment or the answer.
         echoes: Members of the body that the answer object repeats.
+        beginning: Beginning of the answer; None for a new one.
     """
 
     model: str
@@ -66,6 +83,7 @@ class ReplyRequest:
     stops: Sequence[str] = ()
     n: int = 1
     echoes: Mapping[str, Any] | None = None
+    beginning: ReplyBeginning | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +154,11 @@ def signature(thinking: str) -> str:
 
 
 def _seed(request: ReplyRequest, index: int) -> int:
-    seed = f"{request.closing}\n{request.prompt.tokens}\n{index}".encode()
+    """The seed of an answer; one that goes on is seeded as the one that it goes on from."""
+    closing, tokens = request.closing, request.prompt.tokens
+    if request.beginning is not None:
+        closing, tokens = request.beginning.closing, request.beginning.tokens
+    seed = f"{closing}\n{tokens}\n{index}".encode()
     return int.from_bytes(blake2b(seed, digest_size=8).digest())
 
 
@@ -183,7 +205,19 @@ def _text(request: ReplyRequest, cues: FaultDirectives, thrown: Random, words: i
     if request.schema is not None:
         return orjson.dumps(sample(request.schema, thrown)).decode()
     length = int(cues.number("words", words * (0.5 + thrown.random())))
-    return prose(thrown, without_directives(request.closing), length)
+    begun = request.beginning
+    closing = request.closing if begun is None else begun.closing
+    text = prose(thrown, without_directives(closing), length)
+    return text if begun is None else _rest(text, begun)
+
+
+def _rest(text: str, begun: ReplyBeginning) -> str:
+    """The rest of an answer that begins so; of another model's, as many words as are left."""
+    before = begun.text if begun.echoes else ""
+    if text.startswith(begun.text):
+        return before + text.removeprefix(begun.text)
+    words = text.split()[len(begun.text.split()) :]
+    return before + "".join(f" {word}" for word in words)
 
 
 def _text_reply(

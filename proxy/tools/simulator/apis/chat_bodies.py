@@ -15,6 +15,7 @@ from proxy.caches.port import CachedPrompt, Role
 from proxy.errors import UpstreamError
 from proxy.providers.fitting.schema_fitting import fit_schema
 from proxy.providers.fitting.schema_rules import SchemaRules
+from proxy.tools.simulator.apis.beginnings import chat_beginning
 from proxy.tools.simulator.bodies import (
     EFFORTS,
     Body,
@@ -68,6 +69,9 @@ def read_chat_request(body: Body, context: ReadingContext) -> ReplyRequest:
         stops=stops(body.get("stop")),
         n=output_bound({"n": 1, **body}, ("n",), _MOST_CHOICES),
         echoes={"service_tier": body.get("service_tier") or "default"},
+        beginning=chat_beginning(
+            body, context.model.continues, lambda before: chat_prompt(before, context).tokens
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proxy.caches.port import CachedPrompt, Ttl
+from proxy.tools.simulator.apis.beginnings import messages_beginning
 from proxy.tools.simulator.apis.clearing import clear_tool_results
 from proxy.tools.simulator.apis.messages_rules import check
 from proxy.tools.simulator.bodies import EFFORTS, Body, to_json, ttl
@@ -46,6 +47,9 @@ def read_messages_request(body: Body, context: ReadingContext) -> ReplyRequest:
         echoes={"context_management": {"applied_edits": edits}}
         if body.get("context_management")
         else None,
+        beginning=messages_beginning(
+            cleared, lambda before: messages_prompt(before, context).tokens
+        ),
     )
 
 

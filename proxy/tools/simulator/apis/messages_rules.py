@@ -101,6 +101,15 @@ def _check_turns(messages: Sequence[Json], model: SimulatedModel, *, compacts: b
     ends = messages[-1]["role"] == "assistant" and not _is_compaction(messages[-1], -1)
     if ends and "prefill" not in model.traits and not compacts:
         raise _refusal("messages: this model does not take a prefilled assistant message")
+    if ends and not compacts:
+        _check_prefill(messages[-1]["content"])
+
+
+def _check_prefill(content: str | list[Json]) -> None:
+    """Refuse a beginning of the answer that ends in white space."""
+    last = content if isinstance(content, str) else str(content[-1].get("text") or "")
+    if last != last.rstrip():
+        raise _refusal("messages: final assistant content cannot end with trailing whitespace")
 
 
 def _is_compaction(message: Json, place: int) -> bool:
@@ -160,12 +169,19 @@ def _check_thinking(body: Body, model: SimulatedModel) -> None:
     traits = {"enabled": "budget_thinking", "adaptive": "adaptive_thinking"}
     if kind in traits and traits[kind] not in model.traits:
         raise _refusal(f"thinking.type: {kind!r} is not supported by this model")
+    if kind in traits and body["messages"][-1]["role"] == "assistant" and not _ends_compacted(body):
+        raise _refusal("messages: an assistant message cannot be prefilled with thinking enabled")
     if kind == "disabled" and "always_thinking" in model.traits:
         raise _refusal("thinking.type: thinking cannot be disabled on this model")
     if kind == "enabled":
         budget = thinking.get("budget_tokens")
         if type(budget) is not int or not _LEAST_BUDGET <= budget < body["max_tokens"]:
             raise _refusal("thinking.budget_tokens: at least 1024 and less than max_tokens")
+
+
+def _ends_compacted(body: Body) -> bool:
+    """True if the last message is one that the model goes on from in any case."""
+    return bool(body.get("compaction")) or _is_compaction(body["messages"][-1], -1)
 
 
 def _check_choice(body: Body, model: SimulatedModel) -> None:

@@ -28,6 +28,7 @@ def test_a_profile_is_an_entry_of_the_catalog_with_its_replicas_and_cache_rules(
             "region": "eu",
             "key_env": "GPU_KEY",
             "serves_responses": True,
+            "continues": "continue_final_message",
             "shares_cache": False,
             "hints": (),
             "gpus": 1,

@@ -84,6 +84,15 @@ def test_a_body_that_a_newer_model_accepts_passes(good: dict[str, Any]) -> None:
         (body(messages=[]), "messages: Field required"),
         (body({"role": "assistant", "content": "a"}, user("b")), "first message"),
         (body({"role": "system", "content": "a"}), "role"),
+        (body(user("a"), {"role": "assistant", "content": "So "}), "trailing whitespace"),
+        (
+            body(
+                user("a"),
+                {"role": "assistant", "content": [text("So")]},
+                thinking={"type": "enabled", "budget_tokens": 1024},
+            ),
+            "thinking enabled",
+        ),
         (body({"role": "user", "content": ""}), "content: must not be empty"),
         (body({"role": "user"}), "content: must not be empty"),
         (body({"role": "user", "content": [text("")]}), "non-empty"),
