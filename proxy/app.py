@@ -25,7 +25,8 @@ from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready
-from proxy.pages.app import pages_app
+from proxy.pages.app import key_authentication, pages_app
+from proxy.pages.resources.contexts import contexts_router
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.amounts import quantity
@@ -39,6 +40,7 @@ from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
+from proxy.services.fast_path.contexts import build_contexts
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import running_objectives
@@ -209,12 +211,15 @@ async def _endpoint(
         pages_app(context, dispatcher, telemetry, limits, reloader, ticks) as pages,
         running_reports(context),
     ):
+        contexts, authenticate = build_contexts(context, pool, ticks), key_authentication(context)
+        pages.include_router(contexts_router(context.opened, contexts, authenticate, context.now))
+        call_deps = replace(deps, contexts=contexts)
         front = Endpoint(
             pages,
-            deps,
+            call_deps,
             _endpoint_dependencies(context.settings, context.opened, context.now, ticks),
         )
-        reloader.follow(_catalog_follower(deps, pool, (front.update, update_own_calls)))
+        reloader.follow(_catalog_follower(call_deps, pool, (front.update, update_own_calls)))
         reloading = context.tasks.keep(reloader.run)
         yield front
         context.tasks.end(reloading)

@@ -62,6 +62,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "dashboards/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",
     "proxy/cli/engines/engine_status.py": "tests/proxy/cli/engines/test_engine_processes.py",
     "proxy/cli/gateway_process.py": "tests/proxy/cli/test_serve.py",
+    "proxy/pages/resources/contexts.py": "tests/whole/test_contexts.py",
     "proxy/store/sql/views/events.py": "tests/proxy/pages/resources/ledger/test_events.py",
     "proxy/store/sql/views/features.py": "tests/proxy/pages/resources/ledger/test_features.py",
     "proxy/store/sql/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",
@@ -73,6 +74,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/store/sql/rollups/rollup_tables.py": "tests/proxy/store/sql/test_schema.py",
     "proxy/store/ports.py": "tests/proxy/store/redis/test_budget_store_laws.py",
     "proxy/store/redis/requests.py": "tests/proxy/store/redis/test_budget_store.py",
+    "proxy/api/call_reading.py": "tests/proxy/api/test_endpoint.py",
     "proxy/app_context.py": "tests/proxy/services/budgets/test_setup.py",
 }
 

@@ -15,7 +15,8 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.api.azure import of_deployment
-from proxy.api.connections.body_limits import BodyMemoryLimit
+from proxy.api.call_reading import build_call, check_media, parse_fields
+from proxy.api.connections.body_limits import BodyMemoryLimit, BodyReservation
 from proxy.api.isolation import check_isolated
 from proxy.api.key_limits import check_model_allowed, expired_error
 from proxy.api.messages_api import speaks_messages
@@ -33,7 +34,6 @@ from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
 from proxy.api.request import (
     OTHER_SPELLINGS,
     RequestHead,
-    feature_label,
     json_limit,
     read_body,
     read_head,
@@ -42,18 +42,14 @@ from proxy.api.request import (
 )
 from proxy.api.token_counting import COUNT_TOKENS, LocalTokenCounts
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
-from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
 from proxy.calls.translation.warming_call import warming_call
-from proxy.errors import CallerError, ProxyError, Unready
-from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.errors import ProxyError, Unready
+from proxy.fast_path.context_references import may_hold_references
 from proxy.providers.cache_isolation import add_cache_salt
-from proxy.providers.multipart import is_form
-from proxy.records.agents import agent_feature
 from proxy.records.body_reader import BodyReader
 from proxy.records.call import Call, Key
-from proxy.records.request_fields import RequestFields, parse_request_fields
 from proxy.records.timeline import Timeline
 
 _log = logging.getLogger("thriftgate.api")
@@ -61,11 +57,6 @@ _log = logging.getLogger("thriftgate.api")
 #: Below /v1/, what the gateway answers itself.
 _GATEWAY_PATHS: Final = ("/v1/models", "/v1/thriftgate/")
 _MODEL: Final = "/v1/models/"
-#: Paths where a stored prompt or an earlier answer may name the model, so the provider judges a
-#: call without one.
-#: Source: OpenAI API reference, create a response, ``model`` (2026-11).
-_WITHOUT_MODEL: Final = frozenset({"responses"})
-_IDEMPOTENCY_KEY: Final = "idempotency-key"
 _STOPPING: Final = "The gateway is stopping. Try again."
 #: Seconds a caller has to send its body.
 _BODY_TIMEOUT_S: Final = 120.0
@@ -178,9 +169,7 @@ class Endpoint:
                 CallWatchdog(self._watchdog_timer) as watchdog,
                 self._admission.body_memory.reserve() as reservation,
             ):
-                head = read_head(scope)
-                relay.wants_trailer = head.wants_trailer
-                self._admit(head, scope)
+                head = self._admit(scope, relay)
                 cached_key = self._admission.keys.find(head.token)
                 key = self._check_key(
                     cached_key or await self._admission.keys.fetch(head.token), scope, arrived
@@ -191,7 +180,9 @@ class Endpoint:
                         receive, head.length, reservation, json_limit=json_limit(head)
                     )
                 watchdog.watch_caller(relay.wait_until_gone)
-                call = _build_call(call_id, key, head, sent, arrived, self._deps.pseudonymizer)
+                call = build_call(call_id, key, head, sent, arrived, self._deps.pseudonymizer)
+                if may_hold_references(sent):
+                    call = await self._resolve_contexts(call, reservation, timeline)
                 await self._serve(call, head, relay, watchdog, timeline)
         except ClientDisconnected:
             return
@@ -206,6 +197,21 @@ class Endpoint:
             if relay.is_begun:
                 raise
             await relay.refuse(internal_error(call_id))
+
+    async def _resolve_contexts(
+        self, call: Call, reservation: BodyReservation, timeline: Timeline
+    ) -> Call:
+        """The call with texts in place of its references, and a receipt if that is refused."""
+        if self._deps.contexts is None:
+            return call
+        try:
+            with timeline.waiting:
+                resolved = await self._deps.contexts.resolve(call)
+            reservation.grow_to(len(resolved.body))
+        except ProxyError as refusal:
+            record_refusal(call, refusal, self._deps, timeline)
+            raise
+        return resolved
 
     async def _serve(
         self,
@@ -249,8 +255,10 @@ class Endpoint:
                     raise
                 await relay.refuse(superseded_error())
 
-    def _admit(self, head: RequestHead, scope: Scope) -> None:
-        """Let the call in, if the gateway can take it and a key came with it."""
+    def _admit(self, scope: Scope, relay: Relay) -> RequestHead:
+        """The head of a call that is let in: the gateway can take it, and a key came with it."""
+        head = read_head(scope)
+        relay.wants_trailer = head.wants_trailer
         if self._admission.body_memory.calls > self._admission.max_calls:
             raise Unready(
                 "The gateway has as many calls in flight as it takes. Try again shortly.",
@@ -261,6 +269,7 @@ class Endpoint:
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
             raise self._refused_keys.refuse(scope, unauthenticated_error(""))
+        return head
 
     def _check_key(self, key: Key | None, scope: Scope, arrived: float) -> Key:
         """The key that came with the call, if it opens anything."""
@@ -273,9 +282,9 @@ class Endpoint:
     def _parse(self, call: Call, head: RequestHead, timeline: Timeline) -> Call:
         """The call with its body read, and a receipt for it if it is refused."""
         try:
-            _check_media(head)
+            check_media(head)
             call = of_deployment(call, head.deployment) if head.deployment else call
-            call = _parse_fields(call, head, self._bodies)
+            call = parse_fields(call, head, self._bodies)
             if call.key.models is not None:
                 check_model_allowed(call, self._deps.for_call(call).catalog)
             if not self._admission.shared_state:
@@ -286,91 +295,3 @@ class Endpoint:
             record_refusal(call, refusal, self._deps, timeline)
             raise
         return call
-
-
-def _build_call(
-    call_id: str, key: Key, head: RequestHead, sent: bytes, arrived: float, seal: Pseudonymizer
-) -> Call:
-    feature, notes = feature_label(head.feature or key.feature)
-    return Call(
-        id=call_id,
-        key=key,
-        method=head.method,
-        endpoint=head.endpoint,
-        query=head.query,
-        headers=_scope_idempotency_key(head.forwarded, key, seal),
-        body=sent,
-        fields=None,
-        feature=feature,
-        conversation=head.conversation,
-        session=head.session,
-        slots=head.slots,
-        compaction=head.compaction,
-        regions=head.regions,
-        arrived=arrived,
-        notes=notes,
-    )
-
-
-def _scope_idempotency_key(
-    headers: dict[str, str], key: Key, seal: Pseudonymizer
-) -> dict[str, str]:
-    """The headers with an idempotency key that no other team's equals: the account is one."""
-    if _IDEMPOTENCY_KEY not in headers:
-        return headers
-    return headers | {
-        _IDEMPOTENCY_KEY: seal.pseudonym(key.team, headers[_IDEMPOTENCY_KEY].encode())
-    }
-
-
-def _check_media(head: RequestHead) -> None:
-    if head.encoding:
-        raise CallerError(
-            f"The body is encoded as {head.encoding[:40]}. Send it without content-encoding.",
-            code="unsupported_content_encoding",
-            status=415,
-        )
-    if head.endpoint in GENERATING_ENDPOINTS and head.media not in {"application/json", ""}:
-        raise CallerError(
-            f"The body's content type is {head.media[:80]}. Send application/json.",
-            code="unsupported_content_type",
-            status=415,
-        )
-
-
-def _parse_fields(call: Call, head: RequestHead, bodies: BodyReader) -> Call:
-    """The call with its body read, where the body is for us to read.
-
-    Raises:
-        CallerError: If an endpoint we know got a body we cannot read.
-    """
-    if call.endpoint not in GENERATING_ENDPOINTS:
-        return msgspec.structs.replace(call, fields=_parse_other_fields(call, head))
-    if call.method != "POST":
-        return call
-    read, split = bodies.read(call.key.team, call.body)
-    if not read.model and call.endpoint not in _WITHOUT_MODEL:
-        raise CallerError(
-            "The body names no model. Send `model`; GET /v1/models lists them.",
-            code="missing_model",
-            param="model",
-        )
-    feature, notes = feature_label(read.feature)
-    if head.feature or not read.feature:
-        feature, notes = call.feature or agent_feature(head.agent, read), call.notes
-    return msgspec.structs.replace(call, fields=read, split=split, feature=feature, notes=notes)
-
-
-def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:
-    """The fields of an unknown endpoint's body; None where the gateway does not read it.
-
-    A form asks for the deployment that its path names.
-    """
-    if head.deployment and is_form(head.media):
-        return parse_request_fields(msgspec.json.encode({"model": head.deployment}))
-    if head.media != "application/json" or not call.body:
-        return None
-    try:
-        return parse_request_fields(call.body)
-    except CallerError:
-        return None

@@ -218,6 +218,19 @@ class TracingPort(Protocol):
         ...
 
 
+class ContextsPort(Protocol):
+    """Puts stored texts and fetched pages in place of the references in calls."""
+
+    async def resolve(self, call: Call) -> Call:
+        """The call with texts in place of its references; the same where it has none.
+
+        Raises:
+            CallerError: If a reference cannot be resolved.
+            Unready: If the texts cannot be read just now.
+        """
+        ...
+
+
 class RoutingPort(Protocol):
     """Moves calls to other routes while objectives are missed."""
 
@@ -292,6 +305,7 @@ class Dependencies:
     residency: tuple[Residency, ...] = ()
     tracing: TracingPort | None = None
     sent: SentAttemptSink | None = None
+    contexts: ContextsPort | None = None
 
     def for_call(self, call: Call) -> "Dependencies":
         """The same with the model aliases of the call's team; as they are for a model in a path.

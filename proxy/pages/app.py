@@ -31,7 +31,7 @@ from proxy.pages.cost_pages import CostPages
 from proxy.pages.health import LedgerMetrics, PolicyNotes, health_router, readiness
 from proxy.pages.operation_pages import OperationPages, Operations
 from proxy.pages.people_pages import AccessResources, PeoplePages
-from proxy.pages.receipts import ReceiptFeed
+from proxy.pages.receipts import Authenticate, ReceiptFeed
 from proxy.pages.replay_pages import ReplayPages, ReplayProcess
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.api import API_PATH, api_app
@@ -59,7 +59,6 @@ from proxy.services.telemetry.telemetry import Telemetry
 from proxy.store.ports import BudgetStore
 from proxy.store.sql.access.audit_log import AuditedChange
 from proxy.store.sql.ids import call_ids
-from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate.pages")
 
@@ -86,9 +85,7 @@ async def pages_app(
     """
     opened, make = context.opened, call_ids()
 
-    async def authenticate(request: Request) -> Key:
-        return await _authenticated_key(opened, request, context.now())
-
+    authenticate = key_authentication(context)
     policies = PolicyNotes(opened, reloader, context.now)
     states = readiness(context, reloader, policies)
     telemetry.register(LedgerMetrics(opened))
@@ -121,15 +118,19 @@ async def pages_app(
         context.tasks.end(looking)
 
 
-async def _authenticated_key(store: Store, request: Request, now: float) -> Key:
-    """The key that came with a request; raises CallerError for none that opens anything."""
-    token = request_token(request.scope)
-    key = (store.keyring.find(token) or await store.keyring.fetch(token)) if token else None
-    if key is None or key.revoked:
-        raise unauthenticated_error(token)
-    if key.has_expired(now):
-        raise expired_error(key)
-    return key
+def key_authentication(context: AppContext) -> Authenticate:
+    """Finds the key that came with a request; raises CallerError for none that opens anything."""
+
+    async def authenticate(request: Request) -> Key:
+        token, keyring = request_token(request.scope), context.opened.keyring
+        key = (keyring.find(token) or await keyring.fetch(token)) if token else None
+        if key is None or key.revoked:
+            raise unauthenticated_error(token)
+        if key.has_expired(context.now()):
+            raise expired_error(key)
+        return key
+
+    return authenticate
 
 
 def _route_check(

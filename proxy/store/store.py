@@ -60,6 +60,7 @@ from proxy.store.sql.report_deliveries import ReportDeliveries
 from proxy.store.sql.rollups.pending_sums import PendingSums
 from proxy.store.sql.rows import upsert
 from proxy.store.sql.settings.compactions import Compactions
+from proxy.store.sql.settings.contexts import Contexts
 from proxy.store.sql.settings.layouts import Layouts
 from proxy.store.sql.settings.locks import singleton_lock
 from proxy.store.sql.settings.mark_accounts import MarkAccounts
@@ -120,7 +121,7 @@ class Store:
         self.answers = Answers(engine)
         self.outbox, self.report_deliveries = Outbox(engine), ReportDeliveries(engine)
         self.pins, self.budgets = Pins(engine), StoredBudgets(engine)
-        self.layouts = Layouts(engine, mode=mode)
+        self.layouts, self.contexts = Layouts(engine, mode=mode), Contexts(engine)
         self.board = layout_settings(self.layouts)
         self.compactions = Compactions(engine)
         self.compaction_settings = compaction_settings(self.compactions)

@@ -14,8 +14,9 @@ from slo.budgets.budget import Budget
 from slo.budgets.ceiling import Ceiling
 from slo.objectives import ladder_levels
 from slo.objectives.objective import Objective
-from slo.policies import budgets, ceilings, objectives, reports, sinks
+from slo.policies import budgets, ceilings, contexts, objectives, reports, sinks
 from slo.policies import residency as residency_rules
+from slo.policies.contexts import ContextPolicy
 from slo.policies.entries import read_entries
 from slo.policies.reports import ScheduledReport
 from slo.policies.residency import Residency
@@ -27,7 +28,7 @@ from slo.toml.table_reader import TableReader
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
-    """Budgets, ceilings, objectives, residency rules, sinks and reports, in the file's order."""
+    """The policies of each kind, in the file's order."""
 
     budgets: tuple[Budget, ...] = ()
     objectives: tuple[Objective, ...] = ()
@@ -35,6 +36,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     sinks: tuple[Sink, ...] = ()
     residency: tuple[Residency, ...] = ()
     reports: tuple[ScheduledReport, ...] = ()
+    contexts: tuple[ContextPolicy, ...] = ()
 
 
 class PolicyKind(NamedTuple):
@@ -59,6 +61,7 @@ KINDS: Final = (
     PolicyKind("sinks", "sink", sinks.FIELDS, sinks.sink),
     PolicyKind("residency", "residency rule", residency_rules.FIELDS, residency_rules.residency),
     PolicyKind("reports", "report", reports.FIELDS, reports.report),
+    PolicyKind("contexts", "context", contexts.FIELDS, contexts.context_policy),
 )
 
 

@@ -284,6 +284,16 @@ pins = table(
 )
 """The levels that people gave objectives, and until when: those that ended are kept, too."""
 
+contexts = table(
+    "contexts",
+    *keys_of(TEXT, "team", "name"),
+    *keys_of(Integer, "version"),
+    *columns_of(TEXT, "text", "digest"),
+    *columns_of(BIG, "bytes", "tokens"),
+    *columns_of(Timestamp, "made"),
+)
+"""Texts that teams keep here and name in calls; a version never changes."""
+
 arm_measurement = table(
     "arm_measurement",
     *keys_of(Integer, "id"),

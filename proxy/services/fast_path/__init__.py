@@ -1,0 +1,1 @@
+"""The fast path's state: cached answers, small models, stored texts."""
