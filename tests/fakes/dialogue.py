@@ -30,6 +30,7 @@ class Dialogue:
         needs: What the message at an index asks for, by call.
         results: Which messages a tool gave back, whatever role they came in.
         tools: Definitions of tools.
+        tasks: The task that each message is part of, where several are told by turns.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Dialogue:
     needs: Mapping[int, Needs]
     results: frozenset[int]
     tools: Sequence[Mapping[str, Any]] = field(default=())
+    tasks: Sequence[str] = field(default=())
 
     @property
     def turns(self) -> list[int]:

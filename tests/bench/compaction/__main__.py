@@ -6,7 +6,10 @@ Recorded sets lie outside the repository; rows without theirs are left out. A th
 set is held back, by the hash of a dialogue's name: ``--held-back`` prints that alone, for a last
 look; tune by the rest.
 
-Usage: python -m tests.bench.compaction [ROW …] [--whole] [--held-back] [--best]
+``--bound`` adds what no choice of text could pass at these tokens (``bounds``), and says which
+goals lie above that.
+
+Usage: python -m tests.bench.compaction [ROW …] [--whole] [--held-back] [--best] [--bound]
     [--missing N] [--most N] [--more DIR]
 """
 
@@ -20,7 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.compaction import chat_sets, marked_sets
-from tests.bench.compaction.cases import is_held_back, sample
+from tests.bench.compaction.bounds import CaseBound, case_bound
+from tests.bench.compaction.cases import ChatCase, is_held_back, sample
 from tests.bench.compaction.measuring import FACTS, WAYS, CaseMeasure, measure
 from tests.bench.compaction.rows import SIZES, rows
 
@@ -42,6 +46,7 @@ class _Task:
     is_held_back: bool
     most: int
     part: int
+    is_bounded: bool
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class _Cell:
     size: str
     goal: float
     results: Sequence[CaseMeasure]
+    bounds: Sequence[CaseBound]
 
     @cached_property
     def percents(self) -> Mapping[str, float]:
@@ -78,6 +84,26 @@ class _Cell:
         return self.percents[FACTS] < self.goal - _TIE
 
     @property
+    def bound(self) -> float:
+        """Percent of the needs that no choice of text can pass; 100 where that is not known."""
+        return self._share_of([bound.any_choice for bound in self.bounds])
+
+    @property
+    def is_goal_above_bound(self) -> bool:
+        """True if no choice of text reaches the goal."""
+        return self.bound < self.goal - _TIE
+
+    @property
+    def bound_text(self) -> str:
+        """The bound, and what whoever knows the class of the needs alone can keep; "" for none."""
+        by_class = self._share_of([bound.by_class for bound in self.bounds])
+        return f"≤ {self.bound:.1f}, {by_class:.1f} by class" if self.bounds else ""
+
+    def _share_of(self, kept: Sequence[int]) -> float:
+        total = sum(len(result.needed) for result in self.results)
+        return 100 * sum(kept) / max(1, total) if kept else 100.0
+
+    @property
     def tokens(self) -> float:
         """Percent of the conversations' tokens that facts take, as all ways do."""
         before = sum(result.before for result in self.results)
@@ -91,6 +117,7 @@ class _Cell:
             str(sum(len(result.needed) for result in self.results)),
             f"{self.tokens:.1f}",
             *(f"{self.percents[way]:.1f}" for way in WAYS),
+            *([self.bound_text] if self.bounds else []),
             f"{self.goal:g}" if self.goal else "",
             ", ".join(self._marks()),
         ]
@@ -100,21 +127,23 @@ class _Cell:
         """Facts, the best simple way and the tokens of both."""
         facts = f"{self.percents[FACTS]:.1f}"
         facts = f"**{facts}**" if self.is_below else facts
-        return f"{facts}, {self.percents[self.best]:.1f} @ {self.tokens:.0f}"
+        goal = "; goal above" if self.is_goal_above_bound else ""
+        bound = f" ({self.bound_text}{goal})" if self.bounds else ""
+        return f"{facts}, {self.percents[self.best]:.1f} @ {self.tokens:.0f}{bound}"
 
     def _marks(self) -> Iterator[str]:
         if self.is_below:
             yield f"**{self.percents[FACTS] - self.percents[self.best]:+.1f}**"
         if self.is_short:
-            yield "short of goal"
+            yield "goal above bound" if self.is_goal_above_bound else "short of goal"
         missed = [result for result in self.results if result.is_missed]
         if missed:
             unavoidable = sum(result.is_too_small for result in missed)
             yield f"{len(missed)} of {len(self.results)} over target, {unavoidable} had to be"
 
 
-def results(task: _Task) -> list[CaseMeasure]:
-    """The results of a task's cases."""
+def results(task: _Task) -> list[tuple[CaseMeasure, CaseBound | None]]:
+    """The results of a task's cases, with their bounds where these are asked for."""
     row = rows(task.more)[task.row]
     cases = [
         case
@@ -122,7 +151,15 @@ def results(task: _Task) -> list[CaseMeasure]:
         if not row.is_recorded or is_held_back(case.name) == task.is_held_back
     ]
     chosen = set(sample({case.name for case in cases}, task.most)[task.part :: _PROCESSES])
-    return [measure(case, *SIZES[task.size]) for case in cases if case.name in chosen]
+    return [_result(case, task) for case in cases if case.name in chosen]
+
+
+def _result(case: ChatCase, task: _Task) -> tuple[CaseMeasure, CaseBound | None]:
+    share, target = SIZES[task.size]
+    measured = measure(case, share, target)
+    if not task.is_bounded:
+        return measured, None
+    return measured, case_bound(case, measured, share, target)
 
 
 def main() -> None:
@@ -132,21 +169,25 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="take every dialogue")
     parser.add_argument("--held-back", action="store_true", help="the third held back alone")
     parser.add_argument("--best", action="store_true", help="a line for each measure")
+    parser.add_argument("--bound", action="store_true", help="what no choice of text can pass")
     parser.add_argument("--most", type=int, default=_MOST, help="dialogues of a row")
     parser.add_argument("--missing", type=int, default=0, help="name so much that facts miss")
     parser.add_argument("--more", type=Path, default=chat_sets.DATA, help="folder of further sets")
     options = parser.parse_args()
     cells = list(_shown_best(options) if options.best else _shown_whole(options))
     below, short = (sum(cell.is_below for cell in cells), sum(cell.is_short for cell in cells))
-    print(f"\n{len(cells)} cells: {below} below a simple way, {short} short of their goal.")
+    above = sum(cell.is_goal_above_bound for cell in cells)
+    bound = f", {above} of them with a goal above the bound" if options.bound else ""
+    print(f"\n{len(cells)} cells: {below} below a simple way, {short} short of their goal{bound}.")
     if not options.rows or "wishes" in options.rows:
         print(_wishes_line(is_held_back=options.held_back))
 
 
 def _shown_whole(options: argparse.Namespace) -> Iterator[_Cell]:
     """The cells, a line each, with all simple ways."""
-    print(f"| measure | size | n | tokens % | {' | '.join(WAYS)} | goal | |")
-    print(f"|---|--:|--:|--:|{'--:|' * len(WAYS)}--:|---|")
+    ways = [*WAYS, *(["bound"] if options.bound else [])]
+    print(f"| measure | size | n | tokens % | {' | '.join(ways)} | goal | |")
+    print(f"|---|--:|--:|--:|{'--:|' * len(ways)}--:|---|")
     for cell in _cells(options):
         print(cell.line(), flush=True)
         for text in list(_missing_needs(cell.results))[: options.missing]:
@@ -189,6 +230,7 @@ def _cells(options: argparse.Namespace) -> Iterator[_Cell]:
             options.held_back,
             _ALL if options.whole else options.most,
             part,
+            options.bound,
         )
         for name, row in table.items()
         if row.path.exists() and (not options.rows or name.startswith(tuple(options.rows)))
@@ -199,9 +241,11 @@ def _cells(options: argparse.Namespace) -> Iterator[_Cell]:
     with ProcessPoolExecutor(_PROCESSES) as pool:
         done = zip(tasks, pool.map(results, tasks), strict=True)
         for (name, size), parts in groupby(done, lambda pair: (pair[0].row, pair[0].size)):
-            measured = [result for _, part in parts for result in part]
+            pairs = [pair for _, part in parts for pair in part]
+            measured = [result for result, _ in pairs]
             if any(result.needed for result in measured):
-                yield _Cell(name, size, table[name].goals[size], measured)
+                bounds = [bound for _, bound in pairs if bound is not None]
+                yield _Cell(name, size, table[name].goals[size], measured, bounds)
 
 
 def _missing_needs(them: Sequence[CaseMeasure]) -> Iterator[str]:

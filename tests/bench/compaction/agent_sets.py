@@ -1,7 +1,7 @@
 """Recorded agents by what their later calls need, and one very long chat with expected answers."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
@@ -10,20 +10,20 @@ import orjson
 
 from tests.bench.compaction.cases import (
     ChatCase,
+    Need,
     at_risk,
     call_places,
     joined_text,
-    later_values,
     old_part,
     pairs,
     plain,
     stands,
     user_turns,
 )
-from tests.bench.compaction.dialogues import SETS, dialogues
+from tests.bench.compaction.dialogues import ANSWER_WORDS, SETS, dialogues
 from tests.bench.compaction.measuring import tokenizer
 from tests.bench.compaction.retail import retail
-from tests.fakes.dialogue import Dialogue, Message, words
+from tests.fakes.dialogue import Dialogue, Message, leaves, words
 
 TAU: Final = SETS["tau"][1]
 PI: Final = SETS["pi-mono"][1]
@@ -54,7 +54,7 @@ def later_calls(desk: Sequence[Dialogue]) -> Iterator[ChatCase]:
         for now in call_places(one.messages):
             needed = [(value,) for values in _values_by_call(one, now) for value in values]
             if needed:
-                yield ChatCase(name=one.name, messages=one.messages[:now], needed=needed)
+                yield _desk_case(one, now, needed)
 
 
 def pairs_of_calls(desk: Sequence[Dialogue]) -> Iterator[ChatCase]:
@@ -64,7 +64,29 @@ def pairs_of_calls(desk: Sequence[Dialogue]) -> Iterator[ChatCase]:
             part = one.messages[slice(*old_part(one.messages, now))]
             needed = [pair for values in _values_by_call(one, now) for pair in pairs(part, values)]
             if needed:
-                yield ChatCase(name=one.name, messages=one.messages[:now], needed=needed)
+                yield _desk_case(one, now, needed)
+
+
+def _desk_case(dialogue: Dialogue, now: int, needed: Sequence[Need]) -> ChatCase:
+    """A case of a desk; of its class is whatever its tools returned or were called with."""
+    return ChatCase(
+        name=dialogue.name,
+        messages=dialogue.messages[:now],
+        needed=needed,
+        class_values=lambda: at_risk(dialogue.messages, now, _values_so_far(dialogue, now)),
+    )
+
+
+def _values_so_far(dialogue: Dialogue, now: int) -> Iterator[str]:
+    """The values of calls and of what they returned."""
+    for place, message in enumerate(dialogue.messages[:now]):
+        for call in dialogue.needs.get(place, ()):
+            yield from (value for _, value in call)
+        if message["role"] == "tool":
+            try:
+                yield from leaves(orjson.loads(words(message)))
+            except orjson.JSONDecodeError:
+                yield words(message)
 
 
 def _values_by_call(dialogue: Dialogue, now: int) -> Iterator[list[str]]:
@@ -82,16 +104,55 @@ def code_lines() -> Iterator[ChatCase]:
             lines = dict.fromkeys(_edited_lines(session.messages[now:]))
             needed = [(line,) for line in lines if stands(text, line)]
             yield ChatCase(
-                name=f"{session.name}@{now}", messages=session.messages[:now], needed=needed
+                name=f"{session.name}@{now}",
+                messages=session.messages[:now],
+                needed=needed,
+                class_values=partial(_lines_seen, session.messages[:now]),
             )
 
 
+def _lines_seen(messages: Sequence[Message]) -> Iterator[str]:
+    """The lines that tools returned."""
+    for message in messages:
+        if message["role"] == "tool":
+            for line in words(message).splitlines():
+                if len(line.strip()) >= _MIN_LINE_CHARS:
+                    yield plain(line.strip())
+
+
 def long_chats() -> Iterator[ChatCase]:
-    """Words of the answers that GoodAI's two chats expect behind their first 100,000 tokens."""
+    """Words of the answers that GoodAI's two chats expect behind their first 100,000 tokens.
+
+    Only those that a user said of the same task: chapters and quizzes between the tasks hold words
+    of answers by chance.
+    """
     for chat in dialogues("goodai"):
         for now in _places_at(chat, (_LONG_CHAT_TOKENS,)):
-            needed = [(value,) for value in at_risk(chat.messages, now, later_values(chat, now))]
-            yield ChatCase(name=chat.name, messages=chat.messages[:now], needed=needed)
+            needed = [(value,) for value in at_risk(chat.messages, now, _words_told(chat, now))]
+            yield ChatCase(
+                name=chat.name,
+                messages=chat.messages[:now],
+                needed=needed,
+                class_values=partial(_answer_words, chat.messages, now),
+            )
+
+
+def _words_told(chat: Dialogue, now: int) -> Iterator[str]:
+    """The words of later answers that a user said of their task."""
+    told: dict[str, str] = {}
+    for message, task in zip(chat.messages[:now], chat.tasks, strict=False):
+        if message["role"] == "user":
+            told[task] = f"{told.get(task, '')}\n{plain(words(message))}"
+    for place, needs in chat.needs.items():
+        text = told.get(chat.tasks[place], "")
+        if place >= now:
+            yield from (v for need in needs for _, v in need if stands(text, plain(v)))
+
+
+def _answer_words(messages: Sequence[Message], now: int) -> Sequence[str]:
+    """The words that a user said and that could be of an answer."""
+    said = (words(message) for message in messages[:now] if message["role"] == "user")
+    return at_risk(messages, now, (word for text in said for word in ANSWER_WORDS.findall(text)))
 
 
 def _places_at(dialogue: Dialogue, tokens: Iterable[int]) -> Iterator[int]:

@@ -1,7 +1,7 @@
 """A case: a conversation as it is sent at one call, and what the rest of it needs of it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -32,11 +32,14 @@ class ChatCase:
         name: Of its dialogue.
         messages: As they are sent, the live request last.
         needed: Values that later turns need, or pairs of them.
+        class_values: Returns all values of their class that stand in the old part alone; None where
+            the conversation so far tells which are needed.
     """
 
     name: str
     messages: Sequence[Message]
     needed: Sequence[Need]
+    class_values: Callable[[], Iterable[str]] | None = None
 
 
 def is_held_back(name: str) -> bool:

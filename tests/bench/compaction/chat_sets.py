@@ -115,8 +115,9 @@ def named_again(chats: Sequence[AnnotatedChat]) -> Iterator[ChatCase]:
         for now in call_places(chat.messages):
             later = joined_text(chat.messages[now:])
             values = [v for place, told in chat.told.items() if place < now for v in told]
-            needed = [value for value in _risky(chat, now, values) if stands(later, value)]
-            yield from _case(chat, now, needed)
+            told = _risky(chat, now, values)
+            needed = [value for value in told if stands(later, value)]
+            yield from _case(chat, now, needed, told)
 
 
 def named_before(chats: Sequence[AnnotatedChat]) -> Iterator[ChatCase]:
@@ -157,10 +158,20 @@ def _risky(chat: AnnotatedChat, now: int, values: Sequence[str]) -> list[str]:
     return at_risk(chat.messages, now, values, by_assistant=True)
 
 
-def _case(chat: AnnotatedChat, now: int, needed: Sequence[str]) -> Iterator[ChatCase]:
+def _case(
+    chat: AnnotatedChat, now: int, needed: Sequence[str], told: Sequence[str] | None = None
+) -> Iterator[ChatCase]:
+    """A case, if anything is needed.
+
+    Args:
+        told: All that the assistant told, where what is needed is not known yet.
+    """
     if needed:
         yield ChatCase(
-            name=chat.name, messages=chat.messages[:now], needed=[(value,) for value in needed]
+            name=chat.name,
+            messages=chat.messages[:now],
+            needed=[(value,) for value in needed],
+            class_values=None if told is None else lambda: told,
         )
 
 

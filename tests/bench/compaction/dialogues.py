@@ -38,7 +38,8 @@ from tests.fakes.recorded import KINDS as RECORDED
 from tests.fakes.recorded import PATHS as RECORDED_PATHS
 
 _OTHERS: Final = FOLDER.parent / "C"
-_ANSWER: Final = re.compile(r"[A-Za-z]{4,}|\d{2,}")
+#: Words of an expected answer.
+ANSWER_WORDS: Final = re.compile(r"[A-Za-z]{4,}|\d{2,}")
 
 
 def tau(path: Path) -> Iterator[Dialogue]:
@@ -104,7 +105,9 @@ def goodai(path: Path) -> Iterator[Dialogue]:
         messages: list[Message] = []
         needs: dict[int, Needs] = {}
         questions: dict[str, int] = {}
+        tasks: list[str] = []
         for row in map(orjson.loads, file.read_bytes().splitlines()):
+            tasks += [row["test_id"]] * (row["type"] in {0, 3, 4, 5})
             if row["type"] in {0, 3}:
                 messages.append({"role": "user", "content": row["data"]["message"]})
             elif row["type"] in {4, 5}:
@@ -113,7 +116,13 @@ def goodai(path: Path) -> Iterator[Dialogue]:
                     responses = expected.get(row["test_id"], {}).get("expected_responses", [])
                     needs[len(messages)] = (_answer(responses[number : number + 1]),)
                 messages.append({"role": "assistant", "content": row["data"]["message"]})
-        yield Dialogue(name=file.parent.name, messages=messages, needs=needs, results=frozenset())
+        yield Dialogue(
+            name=file.parent.name,
+            messages=messages,
+            needs=needs,
+            results=frozenset(),
+            tasks=tasks,
+        )
 
 
 #: Reads a set; the path is the one beside it.
@@ -256,5 +265,5 @@ def _case(file: Path) -> str:
 def _answer(answer: object) -> tuple[tuple[str, str], ...]:
     return tuple(
         ("word", word)
-        for word in dict.fromkeys(w for leaf in leaves(answer) for w in _ANSWER.findall(leaf))
+        for word in dict.fromkeys(w for leaf in leaves(answer) for w in ANSWER_WORDS.findall(leaf))
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final
 
 import orjson
@@ -32,6 +33,8 @@ class CaseMeasure:
         after: The same as facts send it.
         needed: All that is needed.
         kept: Needs that each way keeps.
+        suffix: Messages at the end that facts send as messages.
+        suffix_tokens: Tokens of those as they are sent.
         is_missed: True if facts are over the target.
         is_too_small: True if the target is less than the system text and what users said in the
             last turns.
@@ -42,6 +45,8 @@ class CaseMeasure:
     after: int
     needed: Sequence[Need]
     kept: dict[str, frozenset[Need]]
+    suffix: int
+    suffix_tokens: int
     is_missed: bool
     is_too_small: bool
 
@@ -90,6 +95,8 @@ def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseMeasure:
         for line in (text.split("\n") if text in chat.segments else [text])
     ]
     after = standing_tokens([words(message) for message in chat.messages[lead:]], count)
+    suffix = _suffix_length(case.messages[lead:], chat.messages[lead:])
+    last = chat.messages[len(chat.messages) - suffix :]
     kept = {FACTS: _needs_among(case.needed, lines)}
     for name, way in SIMPLE_WAYS.items():
         kept[name] = _needs_among(case.needed, way(conversation, after, count))
@@ -99,6 +106,8 @@ def measure(case: ChatCase, share: float = 0.0, target: int = 0) -> CaseMeasure:
         after=after,
         needed=case.needed,
         kept=kept,
+        suffix=suffix,
+        suffix_tokens=standing_tokens([words(message) for message in last], count),
         is_missed=0 < chat.target < chat.tokens,
         is_too_small=chat.target < head + _last_users_tokens(conversation),
     )
@@ -122,6 +131,13 @@ def compact_case(case: ChatCase, share: float = 0.0, target: int = 0) -> Compact
     sent = [orjson.loads(raw) for raw in made.messages]
     texts = frozenset(segment.text for segment in made.segments)
     return CompactedCase(parsed, sent, made.tokens_after, target, texts)
+
+
+def _suffix_length(came: Sequence[Message], sent: Sequence[Message]) -> int:
+    """The number of messages with which both lists end; results in them may be shorter."""
+    pairs = zip(reversed(came), reversed(sent), strict=False)
+    same = takewhile(lambda pair: pair[0] == pair[1] or pair[0]["role"] == "tool", pairs)
+    return sum(1 for _ in same)
 
 
 def _last_users_tokens(messages: Sequence[ParsedMessage]) -> int:
