@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Final
 
-from compaction.cost_model import SAFETY_FACTOR
+from compaction.cost_model import SAFETY_FACTOR, STRICT_SAFETY_FACTOR, CompactionReason
 from compaction.policy import CompactionMode
 from compaction.reading.redaction import redact_secrets
 from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, reason_text
@@ -96,6 +96,7 @@ def _price_line(result: DryRunResult) -> Iterator[str]:
             f"The compaction pays itself back in {calls:.1f} calls, this one included;"
             f" {_calls_text(result.calls)} so far."
         )
+        yield from _stake_line(result, calls)
         return
     a_compaction = "Another compaction" if result.compacted else "A compaction"
     if result.reason != "does_not_pay":
@@ -108,6 +109,16 @@ def _price_line(result: DryRunResult) -> Iterator[str]:
         f" follow, so it is done once about {due:,} were made, {SAFETY_FACTOR:.0f} times as many;"
         f" {_calls_text(result.calls)}{more}."
     )
+
+
+def _stake_line(result: DryRunResult, break_even: float) -> Iterator[str]:
+    """The line on a compaction that live may wait, for no balance is known here."""
+    due = ceil(STRICT_SAFETY_FACTOR * break_even)
+    if result.reason == CompactionReason.PAYS and result.calls < due:
+        yield (
+            "If compaction has lost its feature's stake (THRIFTGATE_LEARNING_STAKE), it waits until"
+            f" about {due:,} calls were made."
+        )
 
 
 def _calls_text(calls: int) -> str:

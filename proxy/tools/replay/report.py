@@ -262,6 +262,12 @@ def _compaction_remarks(compaction: ReplayedCompaction, calls: int) -> Iterator[
             f" {quantity(compaction.resets, 'reset')}; in {compaction.trimmed:,} others only tool"
             " results were shortened."
         )
+    if compaction.resets:
+        yield (
+            "Live, compaction may lose a feature one cent a day, or one conversation's first"
+            " compaction (THRIFTGATE_LEARNING_STAKE sets the cent); once that is lost, its"
+            " conversations are compacted later. Replay counts no such balance."
+        )
     if compaction.uncompacted:
         top = sorted(compaction.uncompacted.items(), key=lambda item: -item[1])
         reasons = "; ".join(

@@ -82,6 +82,22 @@ def test_a_compaction_of_now_is_reported_with_its_reason_and_its_price() -> None
     )
 
 
+def test_compaction_that_a_lost_stake_delays_says_until_when() -> None:
+    lines = lines_of_summary(**COMPACTED, reason="pays", break_even=2.5)
+
+    assert lines[3] == (
+        "If compaction has lost its feature's stake (THRIFTGATE_LEARNING_STAKE), it waits until"
+        " about 75 calls were made."
+    )
+
+
+@pytest.mark.parametrize(("reason", "break_even"), [("pays", 2.0), ("banked", 2.5), ("forced", 9)])
+def test_compaction_that_no_stake_delays_says_nothing_of_it(reason: str, break_even: float) -> None:
+    lines = lines_of_summary(**COMPACTED, reason=reason, break_even=break_even)
+
+    assert len(lines) == 3
+
+
 def test_the_reason_for_no_further_compaction_is_kept_apart_from_an_earlier_one() -> None:
     lines = lines_of_summary(
         **COMPACTED | {"since_call": 41}, reason="no_progress", break_even=7.25

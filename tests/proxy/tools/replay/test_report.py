@@ -164,6 +164,11 @@ def test_remarks_name_what_was_left_out_and_what_waits():
         "4 calls named no model: replayed as gpt-5.6-terra unless --model names another.",
         "No layout for feature chat (300 calls): too little to learn from.",
         "Compacted: 5 of 300 calls, with 1 reset; in 0 others only tool results were shortened.",
+        (
+            "Live, compaction may lose a feature one cent a day, or one conversation's first"
+            " compaction (THRIFTGATE_LEARNING_STAKE sets the cent); once that is lost, its"
+            " conversations are compacted later. Replay counts no such balance."
+        ),
         "Not compacted, 295 calls: too few answers to see that no thinking is sent back (295).",
         "2 calls had no readable answer: taken to be as long as the feature's others.",
         "2 answers could not be read, first a:9: odd.",
