@@ -37,6 +37,8 @@ from tests.bench.compaction_policies import (
 from tests.bench.compaction_sessions import SETS, PromptSession, SessionCall
 
 _CENT: Final = 10_000_000
+#: A self-hosted vLLM, whose rows stand apart: it is no route of the shipped catalog.
+_OWN_ENGINE: Final = "vllm-own"
 _WINDOWS: Final = {"64k window": 51_200, "200k window": 160_000}
 _SAFETIES: Final = (30.0, 20.0, 10.0, 5.0, 3.0)
 #: Never, by a rule, by the strict margin.
@@ -103,8 +105,22 @@ def main() -> None:
     features = {name: list(SETS[name](given.data)) for name in given.set}
     if given.ends:
         features = {name: list(ended_early(sessions)) for name, sessions in features.items()}
+    print("| rule | saved | compacted, dearer | dearest | features dearer | lowest balance |")
+    print("|---|--:|--:|--:|--:|--:|")
+    _print_rules(given, features, given.route)
+    if given.route is ROUTES:
+        _print_rules(given, features, [_OWN_ENGINE], ", vLLM of one's own")
+
+
+def _print_rules(
+    given: argparse.Namespace,
+    features: Mapping[str, Sequence[PromptSession]],
+    routes: Sequence[str],
+    suffix: str = "",
+) -> None:
+    """Print a line for each rule on some routes; a suffix of the rule's name says which."""
     now = datetime(2026, 11, 22, tzinfo=UTC)
-    ways = [priced_route(route, now) for route in given.route]
+    ways = [priced_route(route, now) for route in routes]
     base = {
         (here.route.name, name): [
             (
@@ -116,8 +132,6 @@ def main() -> None:
         for here in ways
         for name, sessions in features.items()
     }
-    print("| rule | saved | compacted, dearer | dearest | features dearer | lowest balance |")
-    print("|---|--:|--:|--:|--:|--:|")
     rules: dict[str, CompactionRule | float] = {
         name: partial(_at_window, most) for name, most in _WINDOWS.items()
     }
@@ -133,10 +147,10 @@ def main() -> None:
             for each, sessions in features.items()
         }
         stakes = given.stake if isinstance(rule, float) else ()
-        print(f"| {name} | {_line(base, played, None)} |", flush=True)
+        print(f"| {name}{suffix} | {_line(base, played, None)} |", flush=True)
         for cents in stakes:
             line = _line(base, played, round(cents * _CENT))
-            print(f"| {name}, stake of {cents:g} cents | {line} |", flush=True)
+            print(f"| {name}, stake of {cents:g} cents{suffix} | {line} |", flush=True)
 
 
 def _line(
