@@ -25,10 +25,12 @@ _SLICES_SHARE: Final = 0.4
 #: Maximum share of the room for failures and unknown outcomes.
 _FAILURES_SHARE: Final = 0.5
 
-#: Maximum tokens of a room for which a few candidates are tried before all others, how many, the
-#: factor by which the result has to be worth more, and the share of the room by which one may pass
-#: it: prices are estimates, mostly high.
-_MAX_SEEDED_TOKENS, _MAX_SEEDS, _BETTER, _SEED_SLACK = 120, 4, 1.1, 0.1
+#: Maximum tokens of a room, and number of candidates, for which a few are tried before all others;
+#: how many of those that are gone, and of richer variants; the factor by which the result has to be
+#: worth more, and the share of the room by which one may pass it: prices are estimates, mostly
+#: high. With a factor of 1.02 desks lose values of later calls at a quarter of the tokens.
+_MAX_SEEDED_TOKENS, _MAX_SEEDED_CANDIDATES, _MAX_SEEDS = 1_500, 200, 4
+_BETTER, _SEED_SLACK = 1.1, 0.1
 
 
 class _Offer:
@@ -141,9 +143,9 @@ class Fitting:
             least_pin: Pin from which on a candidate stands whatever room there is.
         """
         best = self._fill_room(room, least_pin)
-        if room <= _MAX_SEEDED_TOKENS:
-            for seed in self._seeds():
-                other = self._fill_room(room, least_pin, seed)
+        if room <= _MAX_SEEDED_TOKENS and len(self._offers) <= _MAX_SEEDED_CANDIDATES:
+            for seed, variant in self._seeds():
+                other = self._fill_room(room, least_pin, seed, variant)
                 best = other if other.worth > _BETTER * best.worth else best
         facts = [
             fact
@@ -158,16 +160,27 @@ class Fitting:
         ]
         return facts, gone
 
-    def _seeds(self) -> Sequence[_Offer]:
-        """The candidates that are gone and worth most by themselves."""
-        gone = [offer for offer in self._offers if not offer.is_taken]
-        worth = {
-            offer.place: offer.factor * sum(map(self._words.first.__getitem__, offer.words[-1]))
-            for offer in gone
-        }
-        return sorted(gone, key=lambda offer: -worth[offer.place])[:_MAX_SEEDS]
+    def _seeds(self) -> Sequence[tuple[_Offer, int]]:
+        """Candidates with a variant: those gone, and richer ones, that are worth most alone."""
+        gone = [(offer, len(offer.prices) - 1) for offer in self._offers if not offer.is_taken]
+        richer = [
+            (offer, variant)
+            for offer in self._offers
+            for variant in range(min(offer.taken, len(offer.prices) - 1))
+        ]
+        return [
+            *sorted(gone, key=self._worth_alone)[:_MAX_SEEDS],
+            *sorted(richer, key=self._worth_alone)[:_MAX_SEEDS],
+        ]
 
-    def _fill_room(self, room: float, least_pin: int, seed: _Offer | None = None) -> _Filled:
+    def _worth_alone(self, seed: tuple[_Offer, int]) -> float:
+        """The worth of a candidate's variant by itself, negated."""
+        offer, variant = seed
+        return -offer.factor * sum(map(self._words.first.__getitem__, offer.words[variant]))
+
+    def _fill_room(
+        self, room: float, least_pin: int, seed: _Offer | None = None, variant: int = 0
+    ) -> _Filled:
         """Fills the room, with one candidate before all that do not have to stand."""
         if least_pin not in self._pinned:
             self._pinned[least_pin] = _Pinned(self._words, self._offers, least_pin)
@@ -176,8 +189,8 @@ class Fitting:
         if not filling.take_failures(offers):
             offers = [offer for offer in offers if offer.candidate.fact.kind is not FactKind.ACTION]
         filling.take_slices(offers)
-        if seed in offers and seed.prices[-1] <= filling.room + _SEED_SLACK * room:
-            filling.take(seed, len(seed.prices) - 1)
+        if seed in offers and seed.prices[variant] <= filling.room + _SEED_SLACK * room:
+            filling.take(seed, variant)
         filling.take_worthiest(offers)
         return _Filled(filling.worth, filling.room, [offer.taken for offer in self._offers])
 

@@ -119,3 +119,21 @@ def test_small_sentences_do_not_keep_a_worthier_one_out_of_a_small_room():
     large = Candidate(((fact(FactKind.REPLY, told, 2),),))
 
     assert fill_room(21, *small, large)[0] == [told]
+
+
+def record(text: str, *shorter: str) -> Candidate:
+    return Candidate(tuple([(fact(FactKind.RECORD, line, 2),) for line in (text, *shorter)]))
+
+
+def test_record_stands_whole_where_its_short_form_and_a_dense_one_are_worth_less():
+    whole = "find(id=W-4711) → in Oslo from 2026-05-03 on, D-88 E-99 F-77 G-66 H-55 I-44"
+    order = record(whole, "find(id=W-4711) → …")
+
+    assert fill_room(21, record("get(id=A-11) → Z-10"), order)[0] == [whole]
+
+
+def test_record_among_many_candidates_is_not_tried_whole_before_them():
+    whole = "find(id=W-4711) → in Oslo from 2026-05-03 on, D-88 E-99 F-77 G-66 H-55 I-44"
+    others = [record(f"get(id=A-{n}{n}) → Z-{n}0") for n in range(200)]
+
+    assert whole not in fill_room(21, *others, record(whole, "find(id=W-4711) → …"))[0]
