@@ -3,7 +3,8 @@
 ::
 
     plan ── the call's conversation, known here or in the store ──▶ what is sent
-       └──▶ a new or grown plan goes to the store ── wait_until_stored ──▶ before the answer's end
+       └──▶ a new or grown plan goes to the store, twenty times a second at most
+            ── wait_until_stored ──▶ before the answer's end
        └──▶ held back while another call writes what this one could read, where that pays
 
 Fails open: whatever goes wrong, the call is sent unmodified, with a reason.
@@ -65,6 +66,8 @@ _MAX_INLINE_BLOCKS: Final = 512
 _PLANNING_DEADLINE_S: Final = 2.0
 #: Plans on their way to the store, and features whose calls are counted.
 _MAX_WAITING_PLANS: Final = 1_024
+#: Seconds from one step to the next: its commit takes longer than all else that plans cost.
+_STORE_INTERVAL_S: Final = 0.05
 _MAX_REASON_CHARS: Final = 200
 #: Seconds a feature is left alone once an upstream refused what was planned.
 _REFUSAL_PAUSE_S: Final = 600.0
@@ -105,6 +108,7 @@ class PromptPlanning:
         self._unstored: dict[str, tuple[Draft, Plan]] = {}
         self._stored = asyncio.Event()
         self._storing_task: asyncio.Task[None] | None = None
+        self._next_store_at = 0.0  # by the loop's clock
 
     async def plan(self, call: Call, route: Route) -> Planned | Passthrough:
         """Plan the call for this route, or say why it is sent unmodified."""
@@ -288,7 +292,10 @@ class PromptPlanning:
 
     async def _store_waiting_plans(self) -> None:
         """Bring to the store what waits, all of it at a time."""
+        loop = asyncio.get_running_loop()
         while self._unstored:
+            await asyncio.sleep(self._next_store_at - loop.time())
+            self._next_store_at = loop.time() + _STORE_INTERVAL_S
             some = dict(self._unstored)
             plans = {
                 name: to for draft, _ in some.values() for name, to in draft.related_keys().items()

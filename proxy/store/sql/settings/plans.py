@@ -5,10 +5,10 @@ further caches added, nothing in it changes.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Engine, update
+from sqlalchemy import Connection, Engine, text, update
 
 from proxy.prefix.breakpoints.plan import SEVERAL, Plan, merge_plans
 from proxy.store.sql import schema
@@ -21,8 +21,9 @@ _TOUCH_INTERVAL_S = 43_200.0
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Plan).decode
 
-# A row that is there is locked and told, one that is not is made: in one step, on both databases.
-_KEEP = upsert(schema.plans, f"{update_clause('used')} RETURNING plan")
+# A row that is there is locked, one that is not is made: in one step, on both databases.
+_KEEP: Final = upsert(schema.plans, update_clause("used"))
+_CHANGE: Final = text("UPDATE plans SET plan = :plan WHERE conversation = :conversation")
 
 
 class _StoredPlan(NamedTuple):
@@ -71,11 +72,22 @@ class Plans:
         Where there is none yet this one is kept. Of processes that add at once each gets all that
         was added before it, in that order.
         """
+        if not plans:
+            return {}
+        names = sorted(plans)  # locked in one order, whoever else adds
+        rows = [_new_row(name, plans[name], now) for name in names]
         with write_transaction(self._engine) as connection:
-            return {
-                conversation: _merge_plan(connection, conversation, plan, now)
-                for conversation, plan in sorted(plans.items())
-            }
+            connection.execute(_KEEP, rows)
+            stored = {row.conversation: row.plan for row in _rows(connection, names)}
+            grown = {name: merge_plans(stored[name], plan) for name, plan in plans.items()}
+            changes = [
+                {"conversation": name, "plan": _encode(grown[name]).decode()}
+                for name in names
+                if grown[name] != stored[name]
+            ]
+            if changes:
+                connection.execute(_CHANGE, changes)
+        return grown
 
     def retain(self, since: float, budget: float) -> int:
         """Delete plans that nobody asked for after ``since``; returns their number.
@@ -104,22 +116,9 @@ def _rows(connection: Connection, conversations: Sequence[str]) -> list[_StoredP
     return [_StoredPlan(row[0], _decode(row[1]), seconds(row[2])) for row in rows]
 
 
-def _merge_plan(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
-    """The conversation's plan with what this one adds to it, from now on."""
-    bare = Plan(
-        arm=plan.arm,
-        layout=plan.layout,
-        joined=plan.joined,
-        replaced=plan.replaced,
-        shape=plan.shape,
-        splits=plan.splits,
-    )
-    alone = plan if plan.conversation else merge_plans(bare, plan)
-    values = {"conversation": conversation, "plan": _encode(alone).decode(), "used": now}
-    stored = _decode(connection.execute(_KEEP, values).scalar_one())
-    grown = merge_plans(stored, plan)
-    if grown != stored:
-        plans = schema.plans
-        change = update(plans).where(plans.c.conversation == conversation)
-        connection.execute(change.values(plan=_encode(grown).decode()))
-    return grown
+def _new_row(conversation: str, plan: Plan, now: float) -> dict[str, object]:
+    """The row of a conversation that has no plan yet, which is bounded as one that grew."""
+    if not plan.conversation:
+        empty = msgspec.structs.replace(plan, tools=(), policies={}, onward=())
+        plan = merge_plans(empty, plan)
+    return {"conversation": conversation, "plan": _encode(plan).decode(), "used": now}

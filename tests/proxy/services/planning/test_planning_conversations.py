@@ -174,6 +174,29 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
         run(work(planning))
 
 
+def test_plans_made_moments_after_another_was_stored_go_in_one_step(tmp_path):
+    steps = []
+
+    class CountingStore(Store):
+        async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+            steps.append(question)
+            return question(*args, **kwargs)  # at once, so that time passes by sleeping alone
+
+    async def work(planning: PromptPlanning) -> None:
+        for number in range(4):
+            one = call(body(*conversation_messages(0, opening=f"I am {number}.")))
+            planned = await planning.plan(one, ROUTE)
+            await asyncio.sleep(0.001)
+        await planning.wait_until_stored(planned)
+
+    store = open_store(tmp_path, CountingStore)
+    with running_planning(store) as planning:
+        run_in_instant_time(work(planning))
+    store.close(5)
+
+    assert steps == [store.plans.grow_all] * 2
+
+
 def test_plans_on_their_way_to_the_store_are_bounded(store):
     with running_planning(store) as planning:
         waiting: dict[str, Any] = {str(number): None for number in range(1_024)}
