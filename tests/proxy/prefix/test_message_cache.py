@@ -1,7 +1,12 @@
+import json
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.prefix.message_cache import MessageCache, SharedPrefixIndex
+from proxy.prefix.prompts.fingerprints import bare_json, digest_without_marks
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import MessageReading, Prompt, parse_prompt
 from proxy.records.body_reader import SplitBody
@@ -180,6 +185,25 @@ def test_a_message_digest_does_not_depend_on_spelling():
     forms = [said("user", "hi"), said("user", parts), b'{"content" : "hi", "role":"user"}']
 
     assert len({one.says for one in MessageCache().readings_of(fingerprint, forms)}) == 1
+
+
+@given(st.sampled_from(["user", "assistant", "system", "tool", "odd"]), st.text() | st.none())
+def test_a_message_that_pythons_json_wrote_reads_as_its_compact_form(role, content):
+    spaced = json.dumps({"role": role, "content": content}).encode()
+    (compact,) = MessageCache().readings_of(fingerprint, [bare_json(spaced)])
+
+    (reading,) = MessageCache().readings_of(fingerprint, [spaced])
+
+    assert reading.bare == digest_without_marks(spaced, fingerprint)
+    assert reading.digest == fingerprint(spaced)
+    assert (reading.role, reading.says, reading.tagged) == (role, compact.says, compact.tagged)
+
+
+def test_a_spaced_text_that_names_a_mark_can_hold_none():
+    spaced = json.dumps({"role": "user", "content": "cache_control"}).encode()
+    (reading,) = MessageCache().readings_of(fingerprint, [spaced])
+
+    assert not reading.may_mark
 
 
 def test_a_bodys_beginning_counts_the_bytes_of_its_messages():
