@@ -1,0 +1,91 @@
+"""Chooses the kept answer that may be served to a question, and measures what speaks for it.
+
+The neighbours of a question vote by their answers: where the ten nearest were answered alike, the
+next one will be, and where two answers compete, no cosine is high enough. The answer with most of
+the votes is served under the key of its nearest question that passes all gates.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from proxy.fast_path.similarity.candidate_index import AnsweredQuestion, SimilarQuestion
+from proxy.fast_path.similarity.gates import Gate, refusing_gate
+from proxy.fast_path.similarity.questions import Question
+
+#: Neighbours among which the candidate is sought, and the nearest of them, which vote.
+NEIGHBOURS: Final = 40
+_VOTERS: Final = 10
+_FEW_WORDS: Final = 8
+
+#: Number of measures of a candidate, the constant one included.
+MEASURES: Final = 20
+
+
+class SimilarAnswer(NamedTuple):
+    """A kept answer that passes all gates, with what speaks for it."""
+
+    answered: AnsweredQuestion
+    cosine: float
+    measures: tuple[float, ...]
+
+
+def choose_candidate(
+    asked: Question, neighbours: Sequence[SimilarQuestion]
+) -> SimilarAnswer | Gate | None:
+    """The candidate among the neighbours of a question, nearest first.
+
+    Returns the gate that refused the nearest one of the answer with most votes where none passes;
+    None without neighbours.
+    """
+    if not neighbours:
+        return None
+    digest, share = _voted_answer(neighbours[:_VOTERS])
+    same = [found for found in neighbours if found.answered.answer_digest == digest]
+    refused: Gate | None = None
+    for found in same:
+        gate = refusing_gate(asked, found.answered.question)
+        if gate is None:
+            measures = _measures(asked, found, neighbours, share)
+            return SimilarAnswer(found.answered, found.cosine, measures)
+        refused = refused or gate
+    return refused
+
+
+def _voted_answer(voters: Sequence[SimilarQuestion]) -> tuple[str, float]:
+    """The answer with most votes, weighed by the fourth power of the cosine, and its share."""
+    votes: dict[str, float] = {}
+    for answered, cosine in voters:
+        digest = answered.answer_digest
+        votes[digest] = votes.get(digest, 0.0) + max(cosine, 0.01) ** 4
+    best = max(votes, key=lambda digest: votes[digest])
+    return best, votes[best] / sum(votes.values())
+
+
+def _measures(
+    asked: Question, chosen: SimilarQuestion, neighbours: Sequence[SimilarQuestion], share: float
+) -> tuple[float, ...]:
+    """Numbers about 0 to 1 that speak for or against serving a neighbour's answer."""
+    voters = neighbours[:_VOTERS]
+    digest = chosen.answered.answer_digest
+    same = [found for found in voters if found.answered.answer_digest == digest]
+    nearest = same[0].cosine
+    rival = max(
+        (found.cosine for found in neighbours if found.answered.answer_digest != digest),
+        default=neighbours[-1].cosine if len(neighbours) > 1 else 0.0,
+    )
+    agreeing = len(same) / _VOTERS
+    words, kept = set(asked.content), set(chosen.answered.question.content)
+    known = {word for found in same for word in found.answered.question.content}
+    overlap = len(words & kept) / max(1, len(words | kept))
+    covered = len(words & known) / max(1, len(words))
+    linear = (chosen.cosine, nearest, nearest - rival, share, agreeing, overlap, covered)
+    return (
+        1.0,
+        *linear,
+        *(value * value for value in linear),
+        float(len(same) == len(voters)),
+        rival,
+        min(len(asked.content), _FEW_WORDS) / _FEW_WORDS,
+        voters[-1].cosine,
+        sum(found.cosine for found in voters) / len(voters),
+    )

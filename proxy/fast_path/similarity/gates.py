@@ -1,0 +1,256 @@
+"""Refuses to answer a question as another was answered where a small difference changes it.
+
+A threshold on a score cannot replace these: "transfer 50 from savings to checking" and "transfer 50
+from checking to savings" lie closer together than most paraphrases do. Each gate compares what two
+texts say in one respect, and refuses where they differ. They need no learning, and no learning
+overrules them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final
+
+from proxy.fast_path.similarity.protected_words import (
+    FREE_WORDS,
+    OPPOSITE_PREFIXES,
+    OPPOSITES,
+    SAME_WHERE_BOTH,
+    SYNONYMS,
+)
+from proxy.fast_path.similarity.questions import Question, is_number, stem
+
+
+class Gate(StrEnum):
+    """The respect in which two questions differ."""
+
+    LANGUAGE = "language"
+    NUMBERS = "numbers"
+    NAMES = "names"
+    NEGATION = "negation, condition or quantity"
+    UNITS_DATES = "units or dates"
+    PERSON_TIME_PLACE = "person, time or place"
+    OPPOSITE = "opposites"
+    ORDER = "order"
+    EXCHANGED_WORD = "exchanged word"
+    EXCHANGED_OBJECT = "exchanged object"
+    ADDED_WORDS = "added words"
+    OTHER_ADDITION = "other addition"
+
+
+def _groups_by_word(groups: tuple[frozenset[str], ...]) -> dict[str, frozenset[str]]:
+    """The stems that stand in one group with each stem."""
+    members: dict[str, set[str]] = {}
+    for group in groups:
+        stems = {stem(word) for word in group}
+        for word in stems:
+            members.setdefault(word, set()).update(stems - {word})
+    return {word: frozenset(others) for word, others in members.items()}
+
+
+_OPPOSITES_BY_WORD: Final = _groups_by_word(OPPOSITES)
+_SYNONYMS_BY_WORD: Final = _groups_by_word(SYNONYMS)
+_NONE: Final[frozenset[str]] = frozenset()
+#: Two texts are of one pattern where they share at least this part of their content words.
+_SHARED_PART: Final = 0.5
+#: Words of a common beginning and end that make a frame.
+_FRAME_WORDS: Final = 5
+
+
+def refusing_gate(asked: Question, kept: Question) -> Gate | None:
+    """The first gate by which a kept answer may not be served; None where all agree."""
+    if asked.words == kept.words and asked.names == kept.names:
+        return None
+    return next((gate for gate, differs in _GATES.items() if differs(asked, kept)), None)
+
+
+def _language_differs(asked: Question, kept: Question) -> bool:
+    """True where two languages or scripts are told apart."""
+    return asked.language != kept.language and bool(asked.language and kept.language)
+
+
+def _numbers_differ(asked: Question, kept: Question) -> bool:
+    """True where one text has a number that the other has not, or has it more often."""
+    return asked.numbers != kept.numbers
+
+
+def _names_differ(asked: Question, kept: Question) -> bool:
+    """True where a name of one text is in no way in the other."""
+    return bool(_missing_names(asked, kept) or _missing_names(kept, asked))
+
+
+def _missing_names(one: Question, other: Question) -> list[str]:
+    """The names of one text whose words the other has not, as name or as words."""
+    if one.names == other.names:
+        return []
+    words = set(other.words)
+    return [
+        name
+        for name in one.names - other.names
+        if not all(part in words or stem(part) in other.content for part in name.split())
+    ]
+
+
+def _counted_differ(asked: Question, kept: Question) -> bool:
+    """True where negations, conditions, restrictions or words of all are not as many in both."""
+    return asked.counted != kept.counted
+
+
+def _units_differ(asked: Question, kept: Question) -> bool:
+    """True where dates, times, units or currencies are not the same."""
+    return asked.same_set != kept.same_set
+
+
+def _person_differs(asked: Question, kept: Question) -> bool:
+    """True where both say a person, time, place or duty, and not the same one."""
+    return any(
+        (in_asked := {classes[word] for word in asked.words if word in classes})
+        and (in_kept := {classes[word] for word in kept.words if word in classes})
+        and in_asked != in_kept
+        for classes in SAME_WHERE_BOTH
+    )
+
+
+def _has_opposites(asked: Question, kept: Question) -> bool:
+    """True where a word of one text is the opposite of a word of the other, not shared by both."""
+    only_asked, only_kept = asked.stems - kept.stems, kept.stems - asked.stems
+    return any(
+        not only_kept.isdisjoint(_OPPOSITES_BY_WORD.get(word, _NONE))
+        or any(f"{prefix}{word}" in only_kept for prefix in OPPOSITE_PREFIXES)
+        or any(
+            word.startswith(prefix) and word[len(prefix) :] in only_kept
+            for prefix in OPPOSITE_PREFIXES
+        )
+        for word in only_asked
+    )
+
+
+def _order_differs(asked: Question, kept: Question) -> bool:
+    """True where the same words stand in another order, or behind other words of direction."""
+    shared = set(asked.content) & set(kept.content)
+    if asked.content != kept.content and Counter(asked.content) == Counter(kept.content):
+        return True
+    in_asked, in_kept = (_directions(question, shared) for question in (asked, kept))
+    return any(
+        in_kept[direction].isdisjoint(words)
+        and any(words & others for other, others in in_kept.items() if other != direction)
+        for direction, words in in_asked.items()
+        if direction in in_kept
+    )
+
+
+def _directions(question: Question, shared: set[str]) -> dict[str, set[str]]:
+    """The shared content words behind each word of direction."""
+    found: dict[str, set[str]] = {}
+    for direction, word in question.arguments:
+        if word in shared:
+            found.setdefault(direction, set()).add(word)
+    return found
+
+
+def _word_exchanged(asked: Question, kept: Question) -> bool:
+    """True where texts of one pattern differ by a content word that is no synonym."""
+    only_asked, only_kept, shared = _differences(asked, kept)
+    if not only_asked or not only_kept:
+        return False
+    if shared and not _is_one_pattern(only_asked, only_kept, shared):
+        return False
+    return not all(_explained(word, only_kept) for word in only_asked) or not all(
+        _explained(word, only_asked) for word in only_kept
+    )
+
+
+def _object_exchanged(asked: Question, kept: Question) -> bool:
+    """True where one word of direction stands before another word in each text."""
+    of_kept = dict(kept.arguments)
+    return any(
+        direction in of_kept
+        and word not in kept.content
+        and of_kept[direction] not in asked.content
+        and not _explained(word, list(kept.content))
+        for direction, word in asked.arguments
+    )
+
+
+def _words_added(asked: Question, kept: Question) -> bool:
+    """True where one text is the other with content words added."""
+    only_asked, only_kept, shared = _differences(asked, kept)
+    if bool(only_asked) == bool(only_kept):
+        return False
+    if _is_one_pattern(only_asked, only_kept, shared):
+        return True
+    longer, shorter = sorted((asked.words, kept.words), key=len, reverse=True)
+    return f" {' '.join(shorter)} " in f" {' '.join(longer)} "
+
+
+def _additions_differ(asked: Question, kept: Question) -> bool:
+    """True where texts with one beginning and end have several words each between them."""
+    ahead = _common_length(asked.words, kept.words)
+    rest, other_rest = asked.words[ahead:], kept.words[ahead:]
+    behind = _common_length(rest[::-1], other_rest[::-1])
+    if ahead + behind < max(_FRAME_WORDS, min(len(asked.words), len(kept.words)) / 2):
+        return False
+    between = (rest[: len(rest) - behind], other_rest[: len(other_rest) - behind])
+    return all(sum(word not in FREE_WORDS for word in words) > 1 for words in between)
+
+
+def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
+    """The number of equal words that two texts begin with."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _differences(asked: Question, kept: Question) -> tuple[list[str], list[str], int]:
+    """The content words that only one of two texts has, and the number of shared ones."""
+    in_asked, in_kept = set(asked.content), set(kept.content)
+    return (
+        sorted(in_asked - in_kept),
+        sorted(in_kept - in_asked),
+        len(in_asked & in_kept),
+    )
+
+
+def _is_one_pattern(only_asked: list[str], only_kept: list[str], shared: int) -> bool:
+    """True where so much is shared that the rest is what was asked differently."""
+    longest = max(len(only_asked), len(only_kept))
+    return shared >= _SHARED_PART * (shared + longest)
+
+
+def _explained(word: str, others: list[str]) -> bool:
+    """True where one of the other text's words is a synonym or another spelling of a word."""
+    synonyms = _SYNONYMS_BY_WORD.get(word, frozenset())
+    return any(other in synonyms or _is_misspelling(word, other) for other in others)
+
+
+def _is_misspelling(word: str, other: str) -> bool:
+    """True for two long words that differ by one letter put in, left out or exchanged."""
+    if min(len(word), len(other)) < 6 or abs(len(word) - len(other)) > 1:
+        return False
+    if is_number(word) or is_number(other) or word[0] != other[0]:
+        return False
+    ahead = next((n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), -1)
+    if ahead < 0:
+        return True
+    rest, other_rest = word[ahead:], other[ahead:]
+    return (
+        rest[1:] == other_rest[1:]
+        or rest[1:] == other_rest
+        or rest == other_rest[1:]
+        or (rest[:2] == other_rest[1::-1] and rest[2:] == other_rest[2:])
+    )
+
+
+_GATES: Final[dict[Gate, Callable[[Question, Question], bool]]] = {
+    Gate.LANGUAGE: _language_differs,
+    Gate.NUMBERS: _numbers_differ,
+    Gate.NAMES: _names_differ,
+    Gate.NEGATION: _counted_differ,
+    Gate.UNITS_DATES: _units_differ,
+    Gate.PERSON_TIME_PLACE: _person_differs,
+    Gate.OPPOSITE: _has_opposites,
+    Gate.ORDER: _order_differs,
+    Gate.EXCHANGED_WORD: _word_exchanged,
+    Gate.EXCHANGED_OBJECT: _object_exchanged,
+    Gate.ADDED_WORDS: _words_added,
+    Gate.OTHER_ADDITION: _additions_differ,
+}
