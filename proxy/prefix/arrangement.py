@@ -273,7 +273,7 @@ def mark_prompt(
     ends = [size // BYTES_PER_TOKEN for size in sizes]
     policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
     theirs = route_marks(arrangement.given, prompt, arrangement.blocks, target.regime)
-    if policy.stable and not policy.explicit:
+    if policy.places and not policy.explicit:
         lifetime = requested_lifetime(prompt, target.regime)
         prompt, theirs = without_spare_mark(
             prompt, arrangement.blocks, theirs, target.regime, lifetime

@@ -119,21 +119,18 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
         left = blocks_left_out(bare, past.endings)
     left_out = left if left < MORE_LEFT_OUT else 0
     ttl = call.indexes.stakes.lifetime(call.place, call.target.regime)
-    if not policies.may_switch_off(call.target.regime):
-        return policies.fixed_marks(call.target.regime, own, left_out=left_out, ttl=ttl)
-    begins_anew = policies.begins_anew_each_time(past.openings, bare.start)
+    is_unread = policies.writes_unread_ends(call.target.regime, past.openings, bare.start)
     tail = call.found.prompt.tail
     policy = policies.fixed_marks(
         call.target.regime,
         own,
         left_out=left_out,
-        explicit=begins_anew,
+        explicit=is_unread,
         ends_early=tail > 0 and _USER in [block.role for block in bare.blocks[-tail:]],
         ttl=ttl,
     )
     is_shared = bare.start.head in [opening.head for opening in past.openings]
-    is_unread = begins_anew and not is_shared
-    return policies.marks_up_to(policy, 0) if is_unread else policy
+    return policies.marks_up_to(policy, 0) if is_unread and not is_shared else policy
 
 
 def affordable_variant(
@@ -165,16 +162,13 @@ def affordable_variant(
 def _cheaper_policies(
     policy: BreakpointPolicy, max_places: int
 ) -> Iterator[tuple[int, BreakpointPolicy]]:
-    """The policy with so many places at most, then without the conversation, then the least."""
+    """The policy with so many places at most, then without the conversation, then tools alone."""
     if not max_places:
         return
-    yield (
-        max_places,
-        policy if max_places == MAX_PLACES else policies.marks_up_to(policy, max_places),
-    )
+    yield max_places, policies.marks_up_to(policy, max_places)
     if max_places > PromptPlace.FIRST_CALL:
         yield PromptPlace.FIRST_CALL.value, policies.marks_up_to(policy, PromptPlace.FIRST_CALL)
-    yield 1, policies.shortest_mark(policy)
+    yield 1, policies.marks_up_to(policy, 1)
 
 
 def paper_call(planned: Planned, usage: Usage | None) -> PaperCall | None:

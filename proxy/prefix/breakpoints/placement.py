@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.caches import openai_breakpoint
 from proxy.caches.regime import Regime, write_surcharge
-from proxy.prefix.breakpoints.account import PlaceValues
+from proxy.prefix.breakpoints.account import MAX_PLACES, PlaceValues, PromptPlace
 from proxy.prefix.breakpoints.caller_marks import free_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
@@ -18,14 +18,16 @@ from proxy.prefix.prompts.prompt import ASSISTANT, PromptBlock, PromptSlot
 from slo.usage import Usage
 
 _OPENAI: Final = "openai-breakpoint"
+#: Places of a prompt, the most useful to mark first.
+_BY_USE: Final = (
+    PromptPlace.FIRST_CALL, PromptPlace.STABLE, PromptPlace.SEMI_STABLE, PromptPlace.TOOLS,
+)  # fmt: skip
 #: Bytes of a part that holds no word: `""`.
 _EMPTY_PART_BYTES: Final = 2
 #: Factor below the minimum at which an estimate may still mean more. A mark that proves too early
 #: does nothing and costs nothing.
 #: Source: Anthropic, prompt caching; OpenAI, prompt caching guide (both 2026-09).
 _ESTIMATE_ERROR_FACTOR: Final = 1.4
-#: Factor above the minimum at which an estimate hardly means less.
-_SURE_LENGTH_FACTOR: Final = 1.2
 
 
 class MarkPlacement(msgspec.Struct, frozen=True):
@@ -33,23 +35,12 @@ class MarkPlacement(msgspec.Struct, frozen=True):
 
     Attributes:
         marks: Lifetimes of those to add by the index of their block, in wire order.
-        notes: Reasons that a mark which the policy asks for does not stand, a sentence each. A
-            place that the prompt has not, that is too short or marked already needs none.
+        notes: Reasons that a mark which the policy asks for does not stand, a sentence each, where
+            all marks are in use.
     """
 
     marks: Mapping[int, str] = {}
     notes: tuple[str, ...] = ()
-
-
-class _RequestedMark(msgspec.Struct, frozen=True):
-    """A mark that the policy asks for; it ends ``what`` at a block, -1 where it has no place.
-
-    ``what`` is "" where no note says that it does not stand.
-    """
-
-    what: str
-    block: int
-    ttl: str
 
 
 def place_marks(
@@ -68,22 +59,17 @@ def place_marks(
     room = free_marks(regime, caller_marks, explicit=policy.explicit)
     marks: dict[int, str] = {}
     notes = []
-    requests = _requested_marks(policy, blocks, ends, regime, tail)
-    for requested in requests:
-        if not _is_markable(requested.block, ends, regime, caller_marks):
+    for what, block in _requested_blocks(policy, blocks, regime, tail):
+        ttl = _mark_lifetime(policy.ttl, block, regime, caller_marks)
+        if not (ttl and _is_markable(block, ends, regime, caller_marks)):
             continue
-        ttl = _mark_lifetime(requested, regime, caller_marks)
-        if room <= len(marks):
-            note = f"all {regime.marks} marks are in use"
-        elif not ttl:
-            note = "no lifetime that is sold here fits between the caller's own marks"
-        else:
-            marks[requested.block] = ttl
-            continue
-        notes += [f"no mark after {requested.what}: {note}"] if requested.what else []
+        if len(marks) < room:
+            marks[block] = ttl
+        elif what:
+            notes.append(f"no mark after {what}: all {regime.marks} marks are in use")
     if room > len(marks):
         marks = {**_free_mark(blocks, ends, regime, caller_marks), **marks}
-    return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
+    return MarkPlacement(dict(sorted(marks.items())), tuple(notes))
 
 
 def _free_mark(
@@ -97,47 +83,40 @@ def _free_mark(
     What stands before that mark is charged at its price anyway. OpenAI's caches write so many of
     the latest marks, so that there one more may displace another.
     """
-    if regime.name == _OPENAI or not caller_marks:
-        return {}
     heads = count_leading_blocks(blocks)
     place = _last_markable_block(blocks, heads, PromptSlot.STABLE, regime)
-    if place >= max(caller_marks):
+    if regime.name == _OPENAI or not _is_markable(place, ends, regime, caller_marks):
         return {}
-    requested = _RequestedMark("the stable slot", place, regime.usual_ttl)
-    ttl = _mark_lifetime(requested, regime, caller_marks)
-    is_free = ttl in caller_marks.values() and _is_markable(place, ends, regime, caller_marks)
-    return {place: ttl} if is_free else {}
+    ttl = _mark_lifetime(regime.usual_ttl, place, regime, caller_marks)
+    behind = [life for block, life in caller_marks.items() if block > place]
+    return {place: ttl} if ttl in behind else {}
 
 
-def _requested_marks(
-    policy: BreakpointPolicy,
-    blocks: Sequence[PromptBlock],
-    ends: Sequence[int],
-    regime: Regime,
-    tail: int,
-) -> list[_RequestedMark]:
-    """The marks that the policy asks for, the most useful first."""
-    requests = []
+def _requested_blocks(
+    policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, tail: int
+) -> list[tuple[str, int]]:
+    """The blocks that the policy marks, -1 for none, and what each ends: the most useful first.
+
+    What ends at a block is "" where no note says that its mark does not stand.
+    """
     upto = max(0, _blocks_before_tail(blocks, tail) - policy.back)
-    if policy.history:
-        last = _last_markable_block(blocks, upto, PromptSlot.VARIABLE, regime)
-        requests.append(_RequestedMark("the conversation", last, policy.history))
     heads = count_leading_blocks(blocks)
-    for slot, ttl in ((PromptSlot.STABLE, policy.stable), (PromptSlot.SEMI_STABLE, policy.semi)):
-        if ttl:
-            place = _last_markable_block(blocks, heads, slot, regime)
-            requests.append(_RequestedMark(f"the {slot} slot", place, ttl))
-    if policy.tools:
-        tools = sum([block.message < 0 for block in blocks[:heads]])
-        requests.append(_RequestedMark("the tools", tools - 1, policy.tools))
-    if policy.history and regime.name != _OPENAI:
+    tools = sum([block.message < 0 for block in blocks[:heads]])
+    places = (
+        ("the tools", tools, PromptSlot.STABLE),
+        ("the stable slot", heads, PromptSlot.STABLE),
+        ("the semi-stable slot", heads, PromptSlot.SEMI_STABLE),
+        ("the conversation", upto, PromptSlot.VARIABLE),
+    )
+    requests = [
+        (what, _last_markable_block(blocks, end, slot, regime))
+        for what, end, slot in (places[at] for at in _BY_USE if at < policy.places)
+    ]
+    if policy.places == MAX_PLACES and regime.name != _OPENAI:
         # Free, as another stands behind, and read where a later call repeats less than is known.
         answers = [index for index, block in enumerate(blocks[:upto]) if block.role == ASSISTANT]
         before = _last_markable_block(blocks, max(answers, default=0), PromptSlot.VARIABLE, regime)
-        requests.append(_RequestedMark("", before, policy.history))
-    if policy.first:
-        start = _first_cacheable_block(blocks[:upto], ends, regime)
-        requests.append(_RequestedMark("the start", start, policy.first))
+        requests.append(("", before))
     return requests
 
 
@@ -172,20 +151,6 @@ def _last_markable_block(
     return -1
 
 
-def _first_cacheable_block(
-    blocks: Sequence[PromptBlock], ends: Sequence[int], regime: Regime
-) -> int:
-    """The first block that can be marked and surely ends enough to be cached; -1 for none."""
-    return next(
-        (
-            index
-            for index, block in enumerate(blocks)
-            if ends[index] >= _SURE_LENGTH_FACTOR * regime.least and _can_take_mark(block, regime)
-        ),
-        -1,
-    )
-
-
 def _can_take_mark(block: PromptBlock, regime: Regime) -> bool:
     """True if a mark can stand here; an answer may hold nothing that every cache can mark."""
     if regime.name == _OPENAI and not openai_breakpoint.takes_mark(block.role):
@@ -207,39 +172,22 @@ def is_cacheable_length(tokens: int, regime: Regime) -> bool:
     return tokens * _ESTIMATE_ERROR_FACTOR >= regime.least
 
 
-def _mark_lifetime(
-    requested: _RequestedMark, regime: Regime, caller_marks: Mapping[int, str]
-) -> str:
-    """The lifetime asked for, or the next that keeps longer ones first; "" where none does.
+def _mark_lifetime(ttl: str, mark: int, regime: Regime, caller_marks: Mapping[int, str]) -> str:
+    """The lifetime asked for, or the next that keeps longer ones first.
+
+    It is "" where the caller's own marks, in an order that providers refuse, leave none.
 
     Behind a shorter mark of the caller's it is as short. Before a longer one it is as long, which
     costs nothing: what stands before that mark is charged at its price anyway.
     """
     if regime.name == _OPENAI:
-        return requested.ttl if requested.ttl in regime.writes else ""
+        return ttl
     span = regime.lifetimes
-    if not caller_marks and requested.ttl in regime.writes and requested.ttl in span:
-        return requested.ttl
-    before = [
-        span[ttl] for block, ttl in caller_marks.items() if block < requested.block and ttl in span
-    ]
-    after = [
-        span[ttl] for block, ttl in caller_marks.items() if block > requested.block and ttl in span
-    ]
-    shortest, longest = max(after, default=0.0), min(before, default=float("inf"))
-    fitting = [ttl for ttl in regime.writes if shortest <= span.get(ttl, -1.0) <= longest]
-    requested_span = span.get(requested.ttl, 0.0)
-    return min(fitting, key=lambda ttl: abs(span[ttl] - requested_span), default="")
-
-
-def _in_wire_order(marks: Mapping[int, str], regime: Regime) -> dict[int, str]:
-    """The marks in wire order, each at least as long-lived as those behind it."""
-    ordered, longest = {}, ""
-    for block in sorted(marks, reverse=True):
-        if regime.lifetimes.get(marks[block], 0.0) >= regime.lifetimes.get(longest, 0.0):
-            longest = marks[block]
-        ordered[block] = longest
-    return dict(reversed(ordered.items()))
+    known = [(block, span[life]) for block, life in caller_marks.items() if life in span]
+    longest = min([life for block, life in known if block < mark], default=inf)
+    shortest = max([life for block, life in known if block > mark], default=0.0)
+    fitting = [life for life in regime.writes if shortest <= span.get(life, -1.0) <= longest]
+    return min(fitting, key=lambda life: abs(span[life] - span.get(ttl, 0.0)), default="")
 
 
 def place_values(spans: Sequence[tuple[int, int]], regime: Regime, usage: Usage) -> PlaceValues:

@@ -31,23 +31,20 @@ class ExperimentArm(StrEnum):
 
 
 class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The marks of a conversation on one kind of cache; "" marks nothing there.
+    """The marks of a conversation on one kind of cache.
 
     Attributes:
-        history: The lifetime of the mark after the conversation so far.
-        first: The lifetime of the mark after the first block that ends a cacheable prefix.
-        back: Number of blocks at the end that the mark leaves out, as later calls do not repeat
-            them.
+        ttl: The lifetime of its marks.
+        places: Number of places, in wire order, that a mark ends.
+        back: Number of blocks at the end of the conversation that its mark leaves out, as later
+            calls do not repeat them.
         explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
         key: The routing or isolation key to send where the caller sends none; "" for none.
         shared_key: The key to send in place of the caller's own; "" for none.
     """
 
-    tools: str = ""
-    stable: str = ""
-    semi: str = ""
-    history: str = ""
-    first: str = ""
+    ttl: str = ""
+    places: int = 0
     back: int = 0
     explicit: bool = False
     key: str = ""

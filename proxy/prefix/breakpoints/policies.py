@@ -8,13 +8,14 @@ Source: OpenAI, prompt caching guide (2026-09); Mistral and Fireworks, prompt ca
 xAI, prompt caching, maximizing cache hits, chat completions (2026-11).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from proxy.caches.outlook import regime_at_retention
 from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.account import MAX_PLACES, PromptPlace
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prediction.sent_call import PromptStart
 from proxy.prefix.prompts.items import is_items
@@ -24,20 +25,19 @@ from proxy.prefix.prompts.prompt import Prompt, part_text
 _OPTIONS: Final = "prompt_cache_options"
 _RETENTION: Final = "prompt_cache_retention"
 _KEY: Final = "prompt_cache_key"
-#: Caches whose calls carry a key in the body; "" for any other provider.
-KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
+#: Caches whose calls carry a key in the body, where they share nothing without one.
+_KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
 #: The same in the Responses API.
-_KEYED_ITEMS: Final = KEYED | {("block-chain", "xai")}
-#: The header that carries it, elsewhere.
+_KEYED_ITEMS: Final = _KEYED | {("block-chain", "xai")}
+#: The header that carries it, elsewhere. Only here the key alone is where a call goes: OpenAI up to
+#: GPT-5.5 and Azure join it to a hash of how the prompt begins, which brings equal prefixes
+#: together by itself. One key for all changes nothing there; several send one prefix to cold
+#: machines.
 _HEADERS: Final = {("block-chain", "xai"): "x-grok-conv-id"}
 #: The cache that has modes.
 _OPENAI: Final = "openai-breakpoint"
 #: Calls that all have to begin in another way before OpenAI's own choice is switched off.
 _MIN_DIFFERENT_CALLS: Final = 6
-#: Providers of machine-local caches whose key alone is where a call goes. OpenAI up to GPT-5.5 and
-#: Azure join it to a hash of how the prompt begins, which brings equal prefixes together by itself:
-#: one key for all changes nothing there, and several send one prefix to several cold machines.
-_ROUTED_BY_KEY: Final = frozenset({("block-chain", "xai")})
 
 
 def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> Prompt:
@@ -51,9 +51,8 @@ def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> P
         return prompt
     fields = {name: raw for name, raw in prompt.fields.items() if raw != b"null"}
     policy_fields: dict[str, bytes] = {}
-    caches = {(regime.name, regime.provider), (regime.name, "")}
-    keyed_by = _KEYED_ITEMS if is_items(fields) else KEYED
-    if policy.key and not keyed_by.isdisjoint(caches):
+    keyed = _KEYED_ITEMS if is_items(fields) else _KEYED
+    if policy.key and (regime.name, regime.provider) in keyed:
         policy_fields[_KEY] = msgspec.json.encode(policy.key)
     if policy.explicit and regime.name == _OPENAI and _RETENTION not in fields:
         policy_fields[_OPTIONS] = b'{"mode":"explicit"}'
@@ -65,19 +64,18 @@ def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> P
 
 def is_explicit(prompt: Prompt, regime: Regime) -> bool:
     """True if a prompt that is sent switches the provider's own choice of breakpoints off."""
-    raw = prompt.fields.get(_OPTIONS, b"")
-    if regime.name != _OPENAI or raw[:1] != b"{":
-        return False
-    return members(raw).get("mode") == b'"explicit"'
+    return _cache_options(prompt, regime).get("mode") == b'"explicit"'
 
 
 def requested_lifetime(prompt: Prompt, regime: Regime) -> str:
     """The lifetime that a prompt asks for as a whole; "" for none that its cache sells."""
-    raw = prompt.fields.get(_OPTIONS, b"")
-    if regime.name != _OPENAI or raw[:1] != b"{":
-        return ""
-    lifetime = part_text(members(raw).get("ttl", b"")) or ""
+    lifetime = part_text(_cache_options(prompt, regime).get("ttl", b"")) or ""
     return lifetime if lifetime in regime.lifetimes else ""
+
+
+def _cache_options(prompt: Prompt, regime: Regime) -> Mapping[str, bytes]:
+    raw = prompt.fields.get(_OPTIONS, b"")
+    return members(raw) if regime.name == _OPENAI and raw[:1] == b"{" else {}
 
 
 def requested_regime(prompt: Prompt, regime: Regime) -> Regime:
@@ -88,7 +86,7 @@ def requested_regime(prompt: Prompt, regime: Regime) -> Regime:
 
 def needs_key(regime: str, provider: str) -> bool:
     """True if calls share a cache only where all of them carry the same key, however short."""
-    return (regime, "") in KEYED or (regime, provider) in KEYED
+    return (regime, provider) in _KEYED
 
 
 def key_headers(policy: BreakpointPolicy, regime: Regime) -> dict[str, str]:
@@ -118,44 +116,30 @@ def fixed_marks(
     """
     if not regime.takes_marks or not regime.writes:
         return policy
-    ttl = ttl or regime.usual_ttl
-    if regime.name != _OPENAI:
-        return msgspec.structs.replace(
-            policy, tools=ttl, stable=ttl, semi=ttl, history=ttl, back=left_out
-        )
+    ends_itself = regime.name == _OPENAI and (explicit or not (left_out or ends_early))
     return msgspec.structs.replace(
         policy,
-        stable=ttl,
-        semi=ttl,
-        history=ttl if (left_out or ends_early) and not explicit else "",
+        ttl=ttl or regime.usual_ttl,
+        places=PromptPlace.FIRST_CALL if ends_itself else MAX_PLACES,
         back=left_out,
         explicit=explicit,
     )
 
 
 def marks_up_to(policy: BreakpointPolicy, places: int) -> BreakpointPolicy:
-    """The policy with the marks of so many places alone, in wire order."""
-    fields = ("tools", "stable", "semi", "history")
-    return msgspec.structs.replace(policy, **dict.fromkeys(fields[places:], ""))
+    """The policy with the marks of so many places at most, in wire order."""
+    return policy if policy.places <= places else msgspec.structs.replace(policy, places=places)
 
 
-def shortest_mark(policy: BreakpointPolicy) -> BreakpointPolicy:
-    """The policy with a mark after the shortest cacheable prefix alone."""
-    return msgspec.structs.replace(marks_up_to(policy, 0), first=policy.stable)
+def writes_unread_ends(regime: Regime, before: Sequence[PromptStart], now: PromptStart) -> bool:
+    """True if OpenAI's own choice of breakpoints would write what no later call reads.
 
-
-def may_switch_off(regime: Regime) -> bool:
-    """True if the provider's own choice of breakpoints can be switched off."""
-    return regime.name == _OPENAI
-
-
-def begins_anew_each_time(before: Sequence[PromptStart], now: PromptStart) -> bool:
-    """True if no two of many calls of a conversation began alike, this one among them.
-
-    Several agents that take turns, or a list of tools that grows, begin alike again.
+    That is where no two of many calls of a conversation began alike, this one among them. Several
+    agents that take turns, or a list of tools that grows, begin alike again.
     """
     firsts = {now.first, *(start.first for start in before)}
-    return len(before) >= _MIN_DIFFERENT_CALLS and len(firsts) > len(before)
+    is_anew = len(before) >= _MIN_DIFFERENT_CALLS and len(firsts) > len(before)
+    return is_anew and regime.name == _OPENAI
 
 
 def conversation_cache_key(regime: Regime, team: str, feature: str) -> str:
@@ -163,6 +147,6 @@ def conversation_cache_key(regime: Regime, team: str, feature: str) -> str:
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
     """
-    if not _ROUTED_BY_KEY.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
+    if (regime.name, regime.provider) in _HEADERS:
         return feature
     return team if needs_key(regime.name, regime.provider) else ""

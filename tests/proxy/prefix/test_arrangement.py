@@ -42,7 +42,7 @@ WISH = {
     ]
 }
 ANTHROPIC, PLAIN = TARGETS["anthropic-breakpoint"], TARGETS["openai-interval"]
-EVERYWHERE = BreakpointPolicy(stable="5m", semi="5m", history="5m")
+EVERYWHERE = BreakpointPolicy(ttl="5m", places=4)
 MARK = {"cache_control": {"type": "ephemeral"}}
 TAGGED = f"<tg:variable>It is noon.</tg:variable>\n{RULES}"
 #: Takes all instructions for text that varies per call.
@@ -269,7 +269,10 @@ def test_behind_a_mark_of_five_minutes_none_lives_for_an_hour():
     rules = [{"type": "text", "text": RULES, **MARK}]
     one = draft(body(chat_message("system", rules), *conversation_messages(1)[1:]))
     marked = mark_prompt(
-        one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), BreakpointPolicy(history="1h")
+        one,
+        ANTHROPIC,
+        arrange_prompt(one, Plan(), None, late=True),
+        BreakpointPolicy(ttl="1h", places=4),
     )
 
     assert set(marked.marks.values()) == {"5m"}

@@ -125,7 +125,10 @@ def test_a_tools_result_can_carry_the_mark_of_a_conversation_that_goes_on():
     items = [chat_message("user", RULES), call, result]
     to, draft = TARGETS[NEWEST], Planner(SECRET).read_call(planning_request(body(items)))
     marked_body = marked(
-        draft, to, arrange_prompt(draft, Plan(), None, late=True), BreakpointPolicy(history="30m")
+        draft,
+        to,
+        arrange_prompt(draft, Plan(), None, late=True),
+        BreakpointPolicy(ttl="30m", places=4),
     )
     _, called, given = orjson.loads(marked_body.body)["input"]
 

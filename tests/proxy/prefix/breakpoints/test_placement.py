@@ -11,7 +11,7 @@ from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI
 
-ALL = BreakpointPolicy(stable="1h", semi="5m", history="5m")
+ALL = BreakpointPolicy(ttl="5m", places=4)
 #: t tool, s stable system text, m semi-stable, u user, a assistant, r tool result.
 ROLES = {"t": "tools", "s": "system", "m": "system", "u": "user", "a": "assistant", "r": "tool"}
 SLOTS = {"t": PromptSlot.STABLE, "s": PromptSlot.STABLE, "m": PromptSlot.SEMI_STABLE}
@@ -43,62 +43,43 @@ def places(placement: MarkPlacement) -> list[tuple[int, str]]:
     return list(placement.marks.items())
 
 
-HISTORY = BreakpointPolicy(history="5m")
-BACK = msgspec.structs.replace(HISTORY, back=1)
-BACK_TWO = msgspec.structs.replace(BACK, back=2)
-FIRST = BreakpointPolicy(first="5m")
-STABLE = BreakpointPolicy(stable="5m")
-TOOLS = BreakpointPolicy(tools="5m")
+BACK = BreakpointPolicy(ttl="5m", places=4, back=1)
+STABLE = BreakpointPolicy(ttl="5m", places=2)
+TOOLS = BreakpointPolicy(ttl="5m", places=1)
 NO_ROOM = "no mark after the {} slot: all 4 marks are in use"
-NO_LIFETIME = (
-    "no mark after the stable slot: no lifetime that is sold here fits between the caller's"
-)
 Case = tuple[str, dict[str, Any], dict[int, str], tuple[str, ...]]
 #: Blocks, what else there is, and the marks; the beginnings of the notes on those left out.
 CASES: dict[str, Case] = {
-    "slots, conversation and the turn before end in a mark": (
-        "ttsmuau", {}, {2: "1h", 3: "5m", 4: "5m", 6: "5m"}, (),
+    "tools, slots and conversation end in a mark": (
+        "ttsmuau", {}, {1: "5m", 2: "5m", 3: "5m", 6: "5m"}, (),
+    ),
+    "the turn before the answer does where a place is free": (
+        "smuau", {}, {0: "5m", 1: "5m", 2: "5m", 4: "5m"}, (),
     ),
     "variable text has none": (
-        "ttsmuauu", {"tail": 1}, {2: "1h", 3: "5m", 4: "5m", 6: "5m"}, (),
+        "ttsmuauu", {"tail": 1}, {1: "5m", 2: "5m", 3: "5m", 6: "5m"}, (),
     ),
     "a call that is variable has none": ("u", {"tail": 1}, {}, ()),
     "an empty prompt has none": ("", {}, {}, ()),
     "an empty prompt with a tail has none": ("", {"tail": 1}, {}, ()),
-    "a tail of everything leaves nothing": ("uu", {"policy": HISTORY, "tail": 5}, {}, ()),
+    "a tail of everything leaves nothing": ("uu", {"tail": 5}, {}, ()),
     "a policy without marks has none": ("ttsmuau", {"policy": BreakpointPolicy()}, {}, ()),
-    "an answer that the caller began": (
-        "tsua", {"policy": HISTORY}, {2: "5m"}, (),
-    ),
+    "an answer that the caller began": ("tsua", {}, {0: "5m", 1: "5m", 2: "5m"}, ()),
     "no tool at OpenAI": (
-        "ttu", {"policy": BreakpointPolicy(stable="30m"), "regime": OPENAI}, {}, (),
-    ),
-    "a lifetime that OpenAI does not sell": (
-        "su", {"policy": STABLE, "regime": OPENAI}, {}, (NO_LIFETIME,),
+        "ttu", {"policy": BreakpointPolicy(ttl="30m", places=3), "regime": OPENAI}, {}, (),
     ),
     "three marks beside OpenAI's own choice": (
         "smuau",
         {
-            "policy": BreakpointPolicy(stable="30m", semi="30m"),
+            "policy": BreakpointPolicy(ttl="30m", places=3),
             "regime": OPENAI,
             "given": {2: "30m", 4: "30m"},
         },
         {0: "30m"},
         (NO_ROOM.format("semi-stable"),),
     ),
-    "the shortest cacheable prefix is a tool": ("ttsuau", {"policy": FIRST}, {0: "5m"}, ()),
-    "the shortest cacheable prefix is system text": (
-        "ttsuau", {"policy": FIRST, "block_tokens": 500}, {2: "5m"}, (),
-    ),
-    "the shortest cacheable prefix is conversation": (
-        "suauau", {"policy": FIRST, "block_tokens": 400}, {3: "5m"}, (),
-    ),
-    "no prefix is long enough": ("suauau", {"policy": FIRST, "block_tokens": 200}, {}, ()),
-    "only what varies is long enough": (
-        "suau", {"policy": FIRST, "block_tokens": 400, "tail": 1}, {}, (),
-    ),
     "a place that is too short": ("tsu", {"block_tokens": 350}, {2: "5m"}, ()),
-    "an estimate that is nearly enough": ("tsu", {"block_tokens": 370}, {1: "1h", 2: "5m"}, ()),
+    "an estimate that is nearly enough": ("tsu", {"block_tokens": 370}, {1: "5m", 2: "5m"}, ()),
     "no room for a place": (
         "ttsuau", {"given": {0: "1h", 1: "1h", 3: "5m"}}, {5: "5m"}, (NO_ROOM.format("stable"),),
     ),
@@ -109,30 +90,33 @@ CASES: dict[str, Case] = {
         (NO_ROOM.format("stable"), NO_ROOM.format("semi-stable")),
     ),
     "the caller's mark stands there": (
-        "ttsmuau", {"given": {6: "5m"}}, {2: "1h", 3: "5m", 4: "5m"}, (),
+        "ttsmuau", {"given": {6: "5m"}}, {1: "5m", 2: "5m", 3: "5m"}, (),
     ),
     "behind a shorter mark of the caller's": (
-        "ttsu", {"policy": BreakpointPolicy(stable="1h"), "given": {1: "5m"}}, {2: "5m"}, (),
+        "ttsu", {"policy": BreakpointPolicy(ttl="1h", places=2), "given": {1: "5m"}}, {2: "5m"}, (),
     ),
     "before a longer mark of the caller's": (
-        "ttsu", {"policy": STABLE, "given": {3: "1h"}}, {2: "1h"}, (),
+        "ttsu", {"policy": STABLE, "given": {3: "1h"}}, {1: "1h", 2: "1h"}, (),
+    ),
+    "behind a longer mark of the caller's": (
+        "ttsmu", {"given": {3: "1h"}}, {1: "1h", 2: "1h", 4: "5m"}, (),
     ),
     "between marks in the wrong order": (
-        "ttsu", {"policy": STABLE, "given": {1: "5m", 3: "1h"}}, {}, (NO_LIFETIME,),
-    ),
-    "an earlier mark lives as long as a later one": (
-        "tsu", {"policy": BreakpointPolicy(stable="5m", history="1h")}, {1: "1h", 2: "1h"}, (),
+        "ttsu", {"policy": STABLE, "given": {1: "5m", 3: "1h"}}, {}, (),
     ),
     "tools are marked at the last of them": ("ttsu", {"policy": TOOLS}, {1: "5m"}, ()),
-    "tools before a longer mark": (
-        "ttsu", {"policy": BreakpointPolicy(tools="5m", stable="1h")}, {1: "1h", 2: "1h"}, (),
-    ),
     "tools that are gone": ("su", {"policy": TOOLS}, {}, ()),
-    "a block that later calls leave out": ("tsuau", {"policy": BACK}, {2: "5m"}, ()),
-    "two blocks that later calls leave out": ("tsuau", {"policy": BACK_TWO}, {2: "5m"}, ()),
-    "a conversation that later calls leave out": ("tsu", {"policy": BACK}, {}, ()),
+    "a block that later calls leave out": (
+        "suauu", {"policy": BACK}, {0: "5m", 1: "5m", 3: "5m"}, (),
+    ),
+    "an answer before a block that later calls leave out": (
+        "suau", {"policy": BACK}, {0: "5m", 1: "5m"}, (),
+    ),
+    "a conversation that later calls leave out": (
+        "tsu", {"policy": BACK}, {0: "5m", 1: "5m"}, (),
+    ),
     "more blocks left out than there are": (
-        "tsu", {"policy": msgspec.structs.replace(BACK, back=12)}, {}, (),
+        "tsu", {"policy": msgspec.structs.replace(BACK, back=12)}, {0: "5m", 1: "5m"}, (),
     ),
     "a mark before one of the caller's costs nothing": (
         "tsmu", {"policy": BreakpointPolicy(), "given": {3: "5m"}}, {1: "5m"}, (),
@@ -178,9 +162,6 @@ def test_a_text_without_words_is_not_marked_and_one_of_a_letter_is(size: int, bl
     assert places(placement) == [(block, "5m")]
 
 
-TTL = st.sampled_from(["", "5m", "1h"])
-
-
 class PlacementInput(msgspec.Struct, frozen=True):
     """A prompt, its caller's own marks, and what a policy asks for."""
 
@@ -195,8 +176,8 @@ class PlacementInput(msgspec.Struct, frozen=True):
 def prompts(draw: st.DrawFn) -> PlacementInput:
     slots = (("t", 2), ("s", 2), ("m", 2), ("uar", 40))
     drawn = "".join(draw(st.text(letters, max_size=most)) for letters, most in slots)
-    policy = draw(st.builds(BreakpointPolicy, stable=TTL, semi=TTL, history=TTL))
     sold = st.sampled_from(["5m", "1h"])
+    policy = draw(st.builds(BreakpointPolicy, ttl=sold, places=st.integers(0, 4)))
     own = draw(st.dictionaries(st.integers(0, 45), sold, max_size=5))
     return PlacementInput(
         drawn=drawn,

@@ -43,7 +43,9 @@ def test_a_plan_comes_back_from_json_as_it_was():
         layout=3,
         tools=("ab", "cd"),
         policies={
-            "openai-breakpoint/openai": BreakpointPolicy(stable="30m", explicit=True, key="k")
+            "openai-breakpoint/openai": BreakpointPolicy(
+                ttl="30m", places=3, explicit=True, key="k"
+            )
         },
     )
 

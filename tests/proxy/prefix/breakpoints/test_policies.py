@@ -3,11 +3,10 @@ import pytest
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.policies import (
-    begins_anew_each_time,
     conversation_cache_key,
     fixed_marks,
     marks_up_to,
-    shortest_mark,
+    writes_unread_ends,
 )
 from proxy.prefix.prediction.sent_call import PromptStart
 from tests.proxy.prefix.sent_calls import ANTHROPIC, INTERVAL, OPENAI
@@ -17,37 +16,38 @@ KEY = BreakpointPolicy(key="k")
 
 def marks(
     regime: Regime, *, back: int = 0, explicit: bool = False, ends_early: bool = False
-) -> tuple[tuple[str, str, str, str], int, bool]:
-    """The lifetimes that are asked for, the blocks left out, and if OpenAI's choice is off."""
+) -> tuple[str, int, int, bool]:
+    """The lifetime of so many places, the blocks left out, and if OpenAI's choice is off."""
     marked_blocks = fixed_marks(
         regime, KEY, left_out=back, explicit=explicit, ends_early=ends_early
     )
     assert marked_blocks.key == "k"
     return (
-        (marked_blocks.tools, marked_blocks.stable, marked_blocks.semi, marked_blocks.history),
+        marked_blocks.ttl,
+        marked_blocks.places,
         marked_blocks.back,
         marked_blocks.explicit,
     )
 
 
 def test_every_place_is_marked_for_the_shortest_lifetime():
-    assert marks(ANTHROPIC, back=2) == (("5m", "5m", "5m", "5m"), 2, False)
+    assert marks(ANTHROPIC, back=2) == ("5m", 4, 2, False)
 
 
 def test_openai_writes_the_end_by_itself():
-    assert marks(OPENAI) == (("", "30m", "30m", ""), 0, False)
+    assert marks(OPENAI) == ("30m", 3, 0, False)
 
 
 def test_openai_gets_a_mark_before_an_end_that_is_not_repeated():
-    assert marks(OPENAI, back=1) == (("", "30m", "30m", "30m"), 1, False)
+    assert marks(OPENAI, back=1) == ("30m", 4, 1, False)
 
 
 def test_openai_gets_a_mark_before_text_that_moved_into_a_users_message():
-    assert marks(OPENAI, ends_early=True) == (("", "30m", "30m", "30m"), 0, False)
+    assert marks(OPENAI, ends_early=True) == ("30m", 4, 0, False)
 
 
 def test_openai_stores_no_conversation_where_its_own_choice_is_switched_off():
-    assert marks(OPENAI, back=1, explicit=True) == (("", "30m", "30m", ""), 1, True)
+    assert marks(OPENAI, back=1, explicit=True) == ("30m", 3, 1, True)
 
 
 def test_free_writes_need_no_marks():
@@ -57,17 +57,9 @@ def test_free_writes_need_no_marks():
 def test_fewer_places_are_marked_from_the_end_on():
     marked_blocks = fixed_marks(ANTHROPIC, KEY, left_out=0, explicit=False)
 
-    assert (marks_up_to(marked_blocks, 4), marks_up_to(marked_blocks, 3).history) == (
-        marked_blocks,
-        "",
-    )
-    assert marks_up_to(marked_blocks, 1) == BreakpointPolicy(key="k", tools="5m")
-
-
-def test_the_shortest_prefix_is_marked_alone():
-    marked_blocks = fixed_marks(ANTHROPIC, KEY, left_out=0, explicit=False)
-
-    assert shortest_mark(marked_blocks) == BreakpointPolicy(key="k", first="5m")
+    assert marks_up_to(marked_blocks, 4) is marked_blocks
+    assert marks_up_to(marked_blocks, 1) == BreakpointPolicy(key="k", ttl="5m", places=1)
+    assert marks_up_to(marks_up_to(marked_blocks, 1), 3).places == 1
 
 
 def test_keys_route_or_are_left_out_as_the_cache_wants():
@@ -92,16 +84,17 @@ def starts(*firsts: int) -> list[PromptStart]:
     return [PromptStart(tools=3, stable=4, head=first, first=first) for first in firsts]
 
 
-def test_six_calls_that_all_begin_in_another_way_begin_anew_each_time():
+def test_openai_writes_ends_that_are_not_read_once_six_calls_all_began_in_another_way():
     (now,) = starts(9)
 
-    assert begins_anew_each_time(starts(*range(6)), now)
+    assert writes_unread_ends(OPENAI, starts(*range(6)), now)
+    assert not writes_unread_ends(ANTHROPIC, starts(*range(6)), now)
 
 
 @pytest.mark.parametrize(
     "firsts", [(1,), (1, 2, 3, 4, 5), (1, 1, 1, 2, 2, 2), (1, 2, 3, 4, 5, 1, 2, 3)]
 )
-def test_few_calls_or_some_that_begin_alike_do_not_begin_anew_each_time(firsts):
+def test_ends_of_few_calls_or_of_some_that_begin_alike_may_be_read(firsts):
     (now,) = starts(9)
 
-    assert not begins_anew_each_time(starts(*firsts), now)
+    assert not writes_unread_ends(OPENAI, starts(*firsts), now)

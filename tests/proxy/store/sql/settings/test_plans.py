@@ -21,7 +21,7 @@ A_PLAN = Plan(
     layout=3,
     shape=1,
     tools=("t1", "t2"),
-    policies={"anthropic-breakpoint/anthropic": BreakpointPolicy(stable="1h", key="k1")},
+    policies={"anthropic-breakpoint/anthropic": BreakpointPolicy(ttl="1h", places=3, key="k1")},
 )
 
 
