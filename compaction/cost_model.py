@@ -44,6 +44,8 @@ MIN_PROGRESS_SHARE: Final = 0.15
 WINDOW_MARGIN_SHARE: Final = 0.05
 #: Minimum further calls that must fit into the window; with fewer, the conversation is compacted.
 MIN_CALLS_AHEAD: Final = 2
+#: Maximum ratio of a built segment's size to its likely size by which the decision stands.
+MAX_LIKELY_RATIO: Final = 1.05
 #: Minimum growth of a region, as a ratio, before a compaction that shortened nothing is retried.
 RETRY_GROWTH_FACTOR: Final = 2
 
@@ -141,6 +143,22 @@ def decide_compaction(policy: CompactionPolicy, inputs: CostInputs) -> Compactio
     return CompactionDecision(
         reason in _COMPACTING_REASONS, reason, None if calls == inf else calls
     )
+
+
+def decide_by_built_segment(
+    policy: CompactionPolicy, inputs: CostInputs, likely: CostInputs
+) -> CompactionDecision:
+    """Decides with a segment that is built; by its likely size where it is hardly longer.
+
+    Args:
+        policy: Limits of compaction; where it sets a target, or forces, no size is likely.
+        inputs: Token counts with the segment's size.
+        likely: Token counts with its likely size, by which compaction was due.
+    """
+    is_guess = policy.force or bool(policy.target)
+    max_size = MAX_LIKELY_RATIO * (likely.segment + likely.regrowth)
+    is_near = not is_guess and inputs.segment + inputs.regrowth <= max_size
+    return decide_compaction(policy, likely if is_near else inputs)
 
 
 _COMPACTING_REASONS: Final = frozenset(

@@ -24,6 +24,7 @@ from compaction.cost_model import (
     CostInputs,
     ShownCut,
     call_savings,
+    decide_by_built_segment,
     decide_compaction,
     rewrite_cost,
 )
@@ -201,8 +202,9 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         state = _with_share(state, inputs.region, part.tokens)
         after = self._after_compaction(state, part)
         regrowth = after.suffix.tokens - inputs.tail
+        likely = inputs
         inputs = msgspec.structs.replace(inputs, segment=part.tokens, regrowth=regrowth)
-        decision = decide_compaction(self.policy, inputs)
+        decision = decide_by_built_segment(self.policy, inputs, likely)
         if not decision.is_due:
             return _after_vain_try(state, inputs, decision)
         prices = self.policy.prices

@@ -25,7 +25,7 @@ from compaction.facts.coding.files import file_facts, mark_changed_files, slice_
 from compaction.facts.fact import Fact, FactKind, Region, Segment
 from compaction.facts.fitting import Fitting
 from compaction.facts.message_worth import message_factors, region_words
-from compaction.facts.region_contents import read_region
+from compaction.facts.region_contents import RegionContents, read_region
 from compaction.facts.rendering import (
     EVERY_SIGN,
     factor_shared_columns,
@@ -61,6 +61,38 @@ _EXCHANGED: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAN
 _MAX_NAMED_TOOLS: Final = 8
 
 
+class _RoomSearch:
+    """Searches the room, in estimated tokens, at which a segment has nearly as many as it may.
+
+    Attributes:
+        room: Room to try next.
+
+    Args:
+        room: Room to try first.
+        max_tokens: Tokens that the segment may have.
+    """
+
+    def __init__(self, room: float, max_tokens: int) -> None:
+        self.room = float(room)
+        self._least, self._most = (1 - _EMPTY_SHARE) * max_tokens, max_tokens
+        self._goal = (self._least + self._most) / 2
+        self._tried: dict[bool, tuple[float, float]] = {}
+
+    def is_met_by(self, tokens: int) -> bool:
+        """True if a segment of so many tokens leaves hardly any of them empty."""
+        return self._least <= tokens <= self._most
+
+    def note_size(self, tokens: int) -> None:
+        """Moves the room by the size at it: between the last too small and the last too large."""
+        over = tokens - self._goal
+        self._tried[over > 0] = self.room, over
+        if len(self._tried) == 2:
+            (small, less), (large, more) = self._tried[False], self._tried[True]
+            self.room = small + (large - small) * less / (less - more)
+        else:
+            self.room -= over * (_SHRINKING if over > 0 else 1.0)
+
+
 def segment_within(region: Region, max_tokens: int, count: Count) -> Segment:
     """The segment of a region in at most so many tokens; equal regions give equal bytes.
 
@@ -82,17 +114,9 @@ class SegmentFitter:
     """
 
     def __init__(self, region: Region, count: Count, find: TextAnalyzer = analyze_uncached) -> None:
-        messages = region.messages[region.start : region.end]
         self._region = region
         self._count = count
-        self._read = read_region(region, find)
-        self._speech = Speech(self._read)
-        self._is_rereadable = result_profile(messages) is ResultProfile.REREADABLE
-        self._before = sum(
-            message.tokens
-            for index, message in enumerate(messages, region.start)
-            if index not in region.kept
-        )
+        self._find = find
         self._made: dict[int, Segment] = {}
         self._fitters: dict[int, Fitting] = {}
 
@@ -137,7 +161,31 @@ class SegmentFitter:
         if max_tokens:
             segment, gone = self._fit(self._target_fitter(room), room, _NO_PIN)
             return self._simple_segment(segment, room) or segment if gone else segment
-        return self._fit(self._pinned_fitter, room, CandidatePin.TELLING)[0]
+        least_pin = CandidatePin.ALWAYS if self._is_rereadable else CandidatePin.TELLING
+        return self._fit(self._pinned_fitter, room, least_pin)[0]
+
+    @cached_property
+    def _read(self) -> RegionContents:
+        return read_region(self._region, self._find)
+
+    @cached_property
+    def _speech(self) -> Speech:
+        return Speech(self._read)
+
+    @cached_property
+    def _is_rereadable(self) -> bool:
+        messages = self._region.messages[self._region.start : self._region.end]
+        return result_profile(messages) is ResultProfile.REREADABLE
+
+    @cached_property
+    def _before(self) -> int:
+        """Tokens of the messages that the segment stands for."""
+        region = self._region
+        return sum(
+            region.messages[index].tokens
+            for index in range(region.start, region.end)
+            if index not in region.kept
+        )
 
     @property
     def _room_without_target(self) -> int:
@@ -151,18 +199,18 @@ class SegmentFitter:
         self, fitting: Fitting, max_tokens: int, least_pin: int
     ) -> tuple[Segment, Sequence[Candidate]]:
         """The segment that fills the room, and what is gone; the shortest where none fits."""
-        room = float(max_tokens - self._head_tokens)
+        search = _RoomSearch(max_tokens - self._head_tokens, max_tokens)
         made: list[tuple[Segment, Sequence[Candidate]]] = []
         tried: list[Sequence[Fact]] = []
         for _ in range(_MAX_TRIES):
-            facts, gone = fitting.fill(room, least_pin)
+            facts, gone = fitting.fill(search.room, least_pin)
             earlier = made[tried.index(facts)] if facts in tried else None
             made.append(earlier or (self._segment_of(facts, gone), gone))
             tried.append(facts)
-            over = made[-1][0].tokens - max_tokens
-            if -_EMPTY_SHARE * max_tokens <= over <= 0 or not gone or room <= 0:
+            tokens = made[-1][0].tokens
+            if search.is_met_by(tokens) or not gone or search.room <= 0:
                 break
-            room -= over * (_SHRINKING if over > 0 else 1.0)
+            search.note_size(tokens)
         fitting_ones = [one for one in made if one[0].tokens <= max_tokens]
         if fitting_ones:
             return max(fitting_ones, key=lambda one: one[0].tokens)
@@ -224,20 +272,19 @@ class SegmentFitter:
     def _pinned_fitter(self) -> Fitting:
         """The fitting where users' words and records stand whatever room there is."""
         if self._is_rereadable:
-            speech = self._speech.candidates(is_bounded=False, pins_replies=False)
-            return self._make_fitting([*speech, *self._commands(self._room_without_target)])
+            commands = self._commands(self._room_without_target)
+            return self._make_fitting([*self._said_whole, *commands])
         return self._make_fitting(self._whole)
 
     @cached_property
     def _desk_fitter(self) -> Fitting:
         """The fitting where users' words stand, and records and replies must find room."""
-        speech = self._speech.candidates(is_bounded=False, pins_replies=False)
-        return self._make_fitting([*speech, *self._records.candidates(is_bounded=True)])
+        return self._make_fitting([*self._said_whole, *self._records.candidates(is_bounded=True)])
 
     def _target_fitter(self, max_tokens: int) -> Fitting:
         """The fitting where all but rules must find room."""
         if max_tokens not in self._fitters:
-            speech = self._speech.candidates(is_bounded=True, pins_replies=not self._is_rereadable)
+            speech = self._speech.candidates(is_bounded=True)
             others = (
                 self._commands(max_tokens)
                 if self._is_rereadable

@@ -19,6 +19,7 @@ from compaction.language.reply_units import LINE_STOPS, ReplyUnit, reply_units
 from compaction.language.sentences import sentences
 from compaction.language.speech_acts import is_acceptance, is_choice, is_refusal
 from compaction.reading.message import ParsedMessage, Voice
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 
 #: Maximum bytes of a user's answer that says little without the question.
 _SHORT_ANSWER_BYTES: Final = 25
@@ -64,12 +65,12 @@ class ReferenceStrength(IntEnum):
     CHOOSES = 2  #: It names one of several by its place or its letter.
 
 
-def reference_strength(answer: str) -> ReferenceStrength:
+def reference_strength(answer: str, find: TextAnalyzer = analyze_uncached) -> ReferenceStrength:
     """The degree to which an answer needs what it answers."""
     if len(answer) > _MAX_REFERRING_ANSWER_CHARS:
         return ReferenceStrength.NOT
     small = answer.strip().lower()
-    if is_choice(small) or (len(small) <= _MAX_LETTER_ANSWER_CHARS and _letter(small)):
+    if find(is_choice, small) or (len(small) <= _MAX_LETTER_ANSWER_CHARS and _letter(small)):
         return ReferenceStrength.CHOOSES
     size = len(small.encode(errors="replace"))
     says_more = size > _SHORT_ANSWER_BYTES or any(map(str.isdigit, small))
@@ -97,12 +98,11 @@ class Speech:
             for place, unit in enumerate(units)
         }
 
-    def candidates(self, *, is_bounded: bool, pins_replies: bool = True) -> Iterator[Candidate]:
+    def candidates(self, *, is_bounded: bool) -> Iterator[Candidate]:
         """Users' messages with what they answer, then each other sentence of the assistant.
 
         Args:
             is_bounded: True for users' messages sentence by sentence.
-            pins_replies: True if replies that tell something stand where there is no target.
         """
         marks = self._marks
         warnings = list(self._warnings(marks))
@@ -123,7 +123,15 @@ class Speech:
             is_open = index == self._part.region.end - 1
             for fact in facts:
                 if id(fact) not in taken:
-                    yield _reply_candidate(fact, factor, pins_replies=pins_replies, is_open=is_open)
+                    yield self._reply_candidate(fact, factor, is_open=is_open)
+
+    def _reply_candidate(self, fact: Fact, factor: float, *, is_open: bool) -> Candidate:
+        """A sentence of the assistant's alone; an open question is answered behind the region."""
+        if self._part.find(is_courtesy, fact.text):
+            return Candidate(((fact,),), factor=_COURTESY_FACTOR)
+        if not is_open and _asks(fact) and fact.text.isascii() and not _holds_value(fact.text):
+            return Candidate(((fact,),), factor=_QUESTION_FACTOR * factor)
+        return Candidate(((fact,),), pin=CandidatePin.TELLING, factor=factor)
 
     def _is_accepted(self, index: int) -> bool:
         """True if the user agrees to a reply, or chooses from it, and no call can record that."""
@@ -254,7 +262,7 @@ class Speech:
             first = tuple(beside) if not place else ()
             sentence = msgspec.structs.replace(fact, text=piece)
             is_empty = piece.endswith(_ASKING) and not _holds_value(piece)
-            is_agreed = any(map(_asks, first)) or not is_refusal(fact.text)
+            is_agreed = any(map(_asks, first)) or not self._part.find(is_refusal, fact.text)
             is_answer = first and is_agreed and not self._part.exchanges
             answers = _ACCEPTED_FACTOR if is_answer else 1.0
             yield Candidate(
@@ -278,7 +286,9 @@ class Speech:
         It says little without them, or refuses what they propose.
         """
         facts = self._replies.get(index - 1, ())
-        strength = reference_strength(message.text)
+        if not facts:
+            return ()
+        strength = reference_strength(message.text, self._part.find)
         last = max((place for place, fact in enumerate(facts) if _asks(fact)), default=-1)
         if strength is ReferenceStrength.CHOOSES or self._is_refused(index - 1):
             return facts
@@ -286,11 +296,15 @@ class Speech:
 
     def _short_answer_to(self, message: ParsedMessage, index: int) -> Sequence[Fact]:
         """The reply right behind a user's question where it says little without that."""
-        facts = _without_courtesies(self._replies.get(index + 1, ()))
+        if not message.text.rstrip().endswith(_ASKING) or self._is_refused(index + 1):
+            return ()
+        facts = self._without_courtesies(self._replies.get(index + 1, ()))
         size = sum(len(fact.text.encode(errors="replace")) for fact in facts)
-        is_asked = message.text.rstrip().endswith(_ASKING)
-        is_short = size <= _SHORT_REPLY_BYTES and not self._is_refused(index + 1)
-        return facts if is_asked and is_short else ()
+        return facts if size <= _SHORT_REPLY_BYTES else ()
+
+    def _without_courtesies(self, facts: Sequence[Fact]) -> Sequence[Fact]:
+        """The sentences of a reply that tell something; all where none does."""
+        return [fact for fact in facts if not self._part.find(is_courtesy, fact.text)] or facts
 
     def _is_refused(self, index: int) -> bool:
         """True if a user's message refuses the reply before it, which asks nothing."""
@@ -298,7 +312,7 @@ class Speech:
         if not facts or any(map(_asks, facts)) or index + 1 >= len(messages):
             return False
         answer = messages[index + 1]
-        return answer.voice is Voice.USER and is_refusal(answer.text)
+        return answer.voice is Voice.USER and self._part.find(is_refusal, answer.text)
 
 
 def _is_apart(before: Fact, fact: Fact, gone: Sequence[int]) -> bool:
@@ -309,21 +323,6 @@ def _is_apart(before: Fact, fact: Fact, gone: Sequence[int]) -> bool:
         and fact.kind in _SPOKEN
         and bisect(gone, before.messages[0]) < bisect(gone, fact.messages[0])
     )
-
-
-def _reply_candidate(fact: Fact, factor: float, *, pins_replies: bool, is_open: bool) -> Candidate:
-    """A sentence of the assistant's by itself; an open question is answered behind the region."""
-    if is_courtesy(fact.text):
-        return Candidate(((fact,),), factor=_COURTESY_FACTOR)
-    if not is_open and _asks(fact) and fact.text.isascii() and not _holds_value(fact.text):
-        return Candidate(((fact,),), factor=_QUESTION_FACTOR * factor)
-    pin = CandidatePin.TELLING if pins_replies else CandidatePin.NOT
-    return Candidate(((fact,),), pin=pin, factor=factor)
-
-
-def _without_courtesies(facts: Sequence[Fact]) -> Sequence[Fact]:
-    """The sentences of a reply that tell something; all where none does."""
-    return [fact for fact in facts if not is_courtesy(fact.text)] or facts
 
 
 def _asks(fact: Fact) -> bool:

@@ -15,6 +15,7 @@ from compaction.cost_model import (
     ShownCut,
     break_even_calls,
     call_savings,
+    decide_by_built_segment,
     decide_compaction,
     high_water_tokens,
     optimal_period_calls,
@@ -51,6 +52,28 @@ CODING = CostInputs(
 )
 def test_calls_that_pay_a_compaction_back_are_the_designs(prices, inputs, calls):
     assert round(break_even_calls(prices, inputs), 1) == calls
+
+
+@pytest.mark.parametrize(
+    ("policy", "tokens", "is_due"),
+    [
+        (CompactionPolicy(prices=CLAUDE), 7_300, True),
+        (CompactionPolicy(prices=CLAUDE), 7_400, False),
+        (CompactionPolicy(prices=CLAUDE, target=10_300), 7_300, False),
+    ],
+    ids=["up to 5 % longer", "longer", "its size is a guess"],
+)
+def test_decision_by_a_likely_size_stands_where_the_built_segment_is_hardly_longer(
+    policy, tokens, is_due
+):
+    likely = replace(FIELD, segment=7_000, growth=0)
+    calls = ceil(10 * repayment_calls(CLAUDE, likely))
+    likely = replace(likely, calls=calls, calls_since=calls)
+    built = replace(likely, segment=tokens)
+
+    assert decide_compaction(policy, likely).is_due
+    assert not decide_compaction(policy, built).is_due
+    assert decide_by_built_segment(policy, built, likely).is_due is is_due
 
 
 def test_clearing_a_little_in_the_middle_hardly_ever_pays():

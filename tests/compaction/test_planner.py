@@ -162,6 +162,21 @@ def test_no_segment_is_fitted_where_the_room_alone_shows_that_it_comes_too_early
     assert pruned_then
 
 
+def test_each_segment_that_is_built_is_used():
+    shortened: list[str] = []
+
+    def find(analyze: Callable[..., Any], /, *texts: str) -> Any:
+        shortened.append(texts[0] if analyze.__name__ == "_pruned_lines" else "")
+        return analyze(*texts)
+
+    policy = CompactionPolicy(prices=RelativePrices(read=0.1, write=0.3), least=300)
+    state = state_at_end(msgspec.structs.replace(walk(desk(60), policy), find=find))
+    results = [text for text in shortened if text]
+
+    assert len(state.parts) == 2
+    assert {results.count(text) for text in results} == {2}  # in two degrees of detail
+
+
 WORDS_TO_KEEP = [
     speaker(" ".join(f"AB-{turn}{word}" for word in words))
     for turn in range(60)
