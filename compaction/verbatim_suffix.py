@@ -178,8 +178,8 @@ def cut_shown_results(
         shown: The first message that was new to it.
         count: Returns the number of tokens in a text.
     """
-    cut, texts, calls = dict(tail.cut), dict(tail.cut_texts), dict(tail.seen)
-    tokens = tail.tokens
+    cut: dict[int, ReplacedMessage] = {}
+    texts: dict[bytes, None] = {}
     for index in range(max(shown, tail.start), tail.end):
         message = conversation.messages[index]
         if message.voice is not Voice.RESULT or index in tail.replaced:
@@ -189,11 +189,16 @@ def cut_shown_results(
         if raw is not None and stamp not in tail.cut_texts:
             cut[index] = ReplacedMessage(raw, count_tokens_of(raw, count))
             texts[stamp] = None
-            calls.pop(stamp, None)
-            tokens += cut[index].tokens - message.tokens
-    replaced = dict(sorted({**tail.replaced, **cut}.items()))
+    if not cut:
+        return tail
+    messages = conversation.messages
     return msgspec.structs.replace(
-        tail, cut=cut, cut_texts=texts, replaced=replaced, seen=calls, tokens=tokens
+        tail,
+        cut={**tail.cut, **cut},
+        cut_texts={**tail.cut_texts, **texts},
+        replaced=dict(sorted({**tail.replaced, **cut}.items())),
+        seen={stamp: call for stamp, call in tail.seen.items() if stamp not in texts},
+        tokens=tail.tokens + sum(one.tokens - messages[at].tokens for at, one in cut.items()),
     )
 
 

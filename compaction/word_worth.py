@@ -22,6 +22,8 @@ _spaced_words = re.compile(rf"{_L}+(?:[.@/-]{_L}+)*").findall
 #: In scripts that are written without spaces, any two letters in a row: a name is found again
 #: wherever it begins.
 _letter_pairs = re.compile(rf"(?=([{SPACELESS_SCRIPTS}]{{2}}))").findall
+#: A letter or figure beyond ASCII.
+_foreign_letter = re.compile(r"[^\W\x00-\x7f]").search
 _is_value = re.compile(r"\d|\w[_.@/-]\w|[a-z][A-Z]").search
 #: Worth of each character of a word that holds a figure, of one that begins with a capital, and of
 #: any other; further characters tell no more.
@@ -41,7 +43,11 @@ _LEAST, _UNIT = 0.05, 2.0**-20
 
 def words_of(text: str) -> list[str]:
     """The words of a text."""
-    return _ascii_words(text) if text.isascii() else _spaced_words(text) + _letter_pairs(text)
+    if text.isascii():
+        return _ascii_words(text)
+    if _foreign_letter(text):
+        return _spaced_words(text) + _letter_pairs(text)
+    return _ascii_words(text.encode("ascii", "replace").decode())
 
 
 def distinct_words(text: str) -> frozenset[str]:

@@ -2,10 +2,13 @@
 
 import re
 from itertools import groupby
+from operator import eq
 from typing import Final
 
 #: Minimum equal lines in a row that are written once.
 MIN_RUN_LINES: Final = 3
+#: Three equal lines in a row: each but the last equals the next.
+_THREE_EQUAL: Final = b"\1" * (MIN_RUN_LINES - 1)
 #: Minimum characters of a line worth replacing; repeating a shorter one costs less.
 _MIN_LINE_CHARS: Final = 4
 
@@ -45,7 +48,7 @@ def _final_state(line: str) -> str:
 def _collapse_runs(text: str) -> str:
     """Runs of equal lines as one with a count; nothing where such counts stand already."""
     lines = text.split("\n")
-    if len(lines) < MIN_RUN_LINES or _counted(text):
+    if _THREE_EQUAL not in bytes(map(eq, lines, lines[1:])) or _counted(text):
         return text
     collapsed: list[str] = []
     for line, run in groupby(lines):

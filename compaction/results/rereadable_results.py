@@ -1,8 +1,9 @@
 """Summarises a result that the agent can read again, such as a file: its errors and its names."""
 
 import re
+from bisect import bisect
 from collections.abc import Sequence
-from itertools import filterfalse, zip_longest
+from itertools import accumulate, filterfalse, zip_longest
 from typing import Final
 
 from compaction.results.log_text import compress_log
@@ -60,6 +61,9 @@ _SIGNS: Final = (
     *("not found", "No such", "denied", "annot find", "raceback", "failed", "failure", "E   "),
     *("not ok", "***", "npm ERR", "Segmentation", "Killed", "timed out"),
 )
+
+#: The same of one line, whose indent may be shorter.
+_LINE_SIGNS: Final = (*_SIGNS, "E  ")
 
 _words = re.compile(r"[\w.@/+~%#-]{4,}(?:\(|://[^\s\"'<>`|\\^{}()]+)?|</[\w:.-]{1,64}").findall
 _defined = re.compile(
@@ -133,6 +137,7 @@ def _strip_rulers(line: str) -> str:
 def _certain_fault_lines(lines: Sequence[str]) -> list[list[int]]:
     """The places of the lines of each kind that can mean nothing else."""
     indexes_by_kind: list[list[int]] = [[] for _ in _KINDS]
+    signed = _signed_lines(lines)
     traced = False
     for index, line in enumerate(lines):
         if line.startswith(_TRACE):
@@ -140,11 +145,25 @@ def _certain_fault_lines(lines: Sequence[str]) -> list[list[int]]:
         elif traced and line[:1].strip():
             indexes_by_kind[_ERRORS].append(index)
             traced = False
-        else:
+        elif index in signed:
             kind = next((kind for kind, tells in enumerate(_KINDS) if tells(line)), None)
             if kind is not None:
                 indexes_by_kind[kind].append(index)
     return indexes_by_kind
+
+
+def _signed_lines(lines: Sequence[str]) -> set[int]:
+    """The places of the lines that hold a sign of an error; the others need not be matched."""
+    text = "\n".join(lines)
+    ends = list(accumulate([len(line) + 1 for line in lines]))
+    signed: set[int] = set()
+    for sign in _LINE_SIGNS:
+        place = text.find(sign)
+        while place >= 0:
+            index = bisect(ends, place)
+            signed.add(index)
+            place = text.find(sign, ends[index])
+    return signed
 
 
 def _latest_of_each_kind(indexes_by_kind: Sequence[Sequence[int]], max_lines: int) -> set[int]:

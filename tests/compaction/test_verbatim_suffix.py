@@ -3,7 +3,12 @@ import orjson
 from compaction.conversation_view import ConversationView, view_conversation
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
-from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
+from compaction.verbatim_suffix import (
+    SuffixContext,
+    VerbatimSuffix,
+    cut_shown_results,
+    extend_suffix,
+)
 from tests.fakes.chat_messages import assistant, tool_call_and_result, user
 
 _PAGE = "\n".join(f"{n} one line of many" for n in range(40))
@@ -193,3 +198,15 @@ def test_of_one_message_32_names_are_looked_up():
 
     assert replaced_messages(31) == [3]
     assert replaced_messages(32) == []
+
+
+def test_suffix_stays_the_same_where_no_more_results_can_be_cut():
+    log = "\n".join(f"compiled unit {n} in {n * 7} ms" for n in range(150))
+    view = heard([user("Build it."), *tool_call_and_result("bash", {"command": "make all"}, log)])
+    whole = extend_suffix(view, VerbatimSuffix(start=0, end=0), 3, estimate_tokens)
+
+    cut = cut_shown_results(view, whole, 0, estimate_tokens)
+
+    assert list(cut.cut) == list(cut.replaced) == [2]
+    assert cut.tokens == whole.tokens + cut.cut[2].tokens - view.messages[2].tokens
+    assert cut_shown_results(view, cut, 0, estimate_tokens) is cut

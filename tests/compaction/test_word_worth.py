@@ -1,8 +1,12 @@
+import re
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compaction.facts.message_worth import region_words
+from compaction.value_tokens import SPACELESS_SCRIPTS
 from compaction.word_worth import text_size, words_of, worth_of_pieces
 from tests.compaction.facts.regions import assistant, call_and_result, read_contents, user
 
@@ -27,6 +31,15 @@ def test_name_in_a_script_without_spaces_is_found_wherever_it_begins():
 
     assert name <= set(words_of("推荐富豪宾馆。"))
     assert name <= set(words_of("您推荐富豪宾馆。"))
+
+
+@given(st.text(alphabet="ab7_. @/-\u2192\u00b6\u2026\u00e9\u4f60\u597d\u0301\u00b2"))
+def test_signs_between_words_change_none_of_them(text):
+    letters = rf"[^\W{SPACELESS_SCRIPTS}]"
+    words = re.findall(rf"{letters}+(?:[.@/-]{letters}+)*", text)
+    pairs = re.findall(rf"(?=([{SPACELESS_SCRIPTS}]{{2}}))", text)
+
+    assert words_of(text) == words + pairs
 
 
 def test_words_of_any_script_are_found():

@@ -32,6 +32,8 @@ def test_names_stand_in_the_text(text):
         ("Exception related checks.\n", ""),
         ("\x1b[31mValueError: no such field\x1b[0m\nexit\n", "ValueError: no such field"),
         ("a: b\nE   AssertionError: x\n", "E AssertionError: x"),
+        ("fatal: 1\nE  assert x\n", "fatal: 1 ¶ E assert x"),
+        ("Traceback (most recent call last)\n  in f\nKeyboardInterrupt\n", "KeyboardInterrupt"),
         ("bash: tree: command not found", "bash: tree: command not found"),
         ("fatal: 1\n\nfatal: 2\nfatal: 3\nfatal: 4", "fatal: 2 ¶ fatal: 3 ¶ fatal: 4"),
         ("fatal: one\nfatal: two\nfatal: two\n", "fatal: one ¶ fatal: two"),
