@@ -41,12 +41,12 @@ class _Prompt(msgspec.Struct):
     text: msgspec.Raw = _NONE
 
     def parts(self) -> list[msgspec.Raw]:
-        """The messages or items; a text counts as one."""
+        """The messages or items; a text is a user's message."""
         parts = [raw for raw in (self.system, self.instructions) if raw != _NONE]
         if bytes(self.input).lstrip().startswith(b"["):
             parts += _ITEMS.decode(self.input)
         elif self.input != _NONE:
-            parts.append(self.input)
+            parts.append(msgspec.Raw(b'{"role":"user","content":' + bytes(self.input) + b"}"))
         return parts + self.messages
 
 

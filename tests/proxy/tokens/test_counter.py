@@ -74,12 +74,12 @@ def test_responses_weigh_a_text_as_a_message(counter: TokenCounter) -> None:
     def tokens(**body: object) -> int:
         return counter.prompt_tokens(orjson.dumps(body), "responses", "gpt-5")
 
-    assert tokens(input="Hello there") == 3 + 3 + 2
+    assert tokens(input="Hello there") == 3 + 3 + 1 + 2
     assert tokens(input=[message("Hello there")]) == 3 + 3 + 1 + 2
-    assert tokens(input="Hello there", instructions="Be kind.") == 3 + 3 + 2 + 3 + 3
+    assert tokens(input="Hello there", instructions="Be kind.") == 3 + 3 + 1 + 2 + 3 + 3
     schema = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
-    assert tokens(input="Hello there", text={"format": schema}) == 3 + 3 + 2 + 5
-    assert tokens(input="Hello there", text={"format": {"type": "text"}}) == 3 + 3 + 2
+    assert tokens(input="Hello there", text={"format": schema}) == 3 + 3 + 1 + 2 + 5
+    assert tokens(input="Hello there", text={"format": {"type": "text"}}) == 3 + 3 + 1 + 2
 
 
 def test_anthropics_system_prompt_is_a_message(counter: TokenCounter) -> None:
@@ -192,7 +192,7 @@ def test_the_same_bytes_weigh_apart_by_vocabulary_and_meaning(counter: TokenCoun
         for model in ("gpt-4o", "gpt-4")
     ]
 
-    assert weights == [2, 5, 8, 11]
+    assert weights == [2, 5, 9, 12]
 
 
 values: st.SearchStrategy[Any] = st.recursive(
