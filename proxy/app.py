@@ -272,6 +272,7 @@ async def _dependencies(
             replica_costs=context.replica_costs,
             replicas=replicas,
             residency=context.policies.residency,
+            stream_continuation=context.policies.stream_continuation,
             tracing=tracing,
             sent=context.opened.sent,
         )
@@ -307,8 +308,15 @@ def _catalog_follower(
         def commit() -> None:
             pool.add_keys(keys)
             for serve in servers:
-                rules = snapshot.policies.residency
-                serve(replace(deps, catalog=snapshot.catalog, residency=rules))
+                policies = snapshot.policies
+                serve(
+                    replace(
+                        deps,
+                        catalog=snapshot.catalog,
+                        residency=policies.residency,
+                        stream_continuation=policies.stream_continuation,
+                    )
+                )
 
         return commit
 

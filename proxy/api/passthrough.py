@@ -18,7 +18,7 @@ from proxy.errors import (
     messages_envelope,
     messages_status,
 )
-from proxy.records.receipt import Receipt, dollars, total_nanos
+from proxy.records.receipt import Outcome, Receipt, dollars, total_nanos
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import REQUEST_ID_HEADER, REQUEST_ID_SOURCES
 
@@ -61,6 +61,7 @@ class Relay:
 
     __slots__ = (
         "_call_id",
+        "_continued",
         "_earlier_cost_nanos",
         "_receive",
         "_send",
@@ -83,6 +84,7 @@ class Relay:
         self._receive = receive
         self._send = send
         self._earlier_cost_nanos: int | None = 0
+        self._continued: list[str] = []
         self.wants_trailer = False
         self.is_begun = False
         self.speaks_messages = False
@@ -123,11 +125,15 @@ class Relay:
         if not self.wants_trailer:
             return b""
         account = {name.decode(): value.decode() for name, value in self._usage_headers(receipt)}
+        if self._continued:
+            account["x-thriftgate-continued"] = ", ".join(self._continued)
         return b": thriftgate " + orjson.dumps(account) + b"\n\n"
 
     def note_attempt(self, receipt: Receipt) -> None:
         """Add the cost of another attempt to the cost that the caller is told."""
         self._earlier_cost_nanos = total_nanos((self._earlier_cost_nanos, receipt.spent_nanos))
+        if receipt.outcome is Outcome.BROKEN:
+            self._continued.append(f"{receipt.upstream}: {receipt.error}")
 
     async def wait_until_gone(self) -> None:
         """Return once the caller has left."""

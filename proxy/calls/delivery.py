@@ -41,7 +41,7 @@ _IMPOSSIBLE_USAGE_NOTE = "the upstream reported an impossible usage: it was coun
 class Delivery:
     """One answer on its way to its caller; it settles exactly once, however it ends."""
 
-    __slots__ = ("_answer", "_attempt", "_began", "_context", "_reader", "_receipt")
+    __slots__ = ("_answer", "_attempt", "_began", "_context", "_is_final", "_reader", "_receipt")
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class Delivery:
         self._reader = reader
         self._answer = answer
         self._began = context.timeline.now()
+        self._is_final = True
         self._receipt: Receipt | None = None
 
     async def deliver(self) -> None:
@@ -92,8 +93,7 @@ class Delivery:
     async def _deliver_stream(self) -> None:
         caller, watch, meter = self._context.caller, self._context.watchdog, self._answer.meter
         stall = self._context.deps.retry_policy.stall_s
-        with self._waiting_for_caller():
-            await caller.begin(self._head())
+        await self._begin()
         heard, piece, last = self._context.timeline.now(), self._answer.first_piece, b""
         while piece:
             is_same = self._reader is None and not meter.is_broken
@@ -119,6 +119,11 @@ class Delivery:
         with self._waiting_for_caller():
             await caller.end(last)
 
+    async def _begin(self) -> None:
+        """Send the head of a stream."""
+        with self._waiting_for_caller():
+            await self._context.caller.begin(self._head())
+
     async def _cut_short(self, reason: ProxyError) -> None:
         """End an answer that cannot go on, telling the caller if it is still there.
 
@@ -126,15 +131,20 @@ class Delivery:
         connection tells.
         """
         is_complete = self._receipt is not None
-        try:
-            await self._settle(reason)
-        except asyncio.CancelledError as cancelled:
-            over = self._context.watchdog.take_cancel_reason()
-            self._record_at_once(over or reason)
-            raise over or cancelled from None
+        await self._settle_broken(reason)
         if self._answer.is_whole or isinstance(reason, ClientDisconnected):
             raise reason
         await self._end_with_error(reason, is_complete=is_complete)
+
+    async def _settle_broken(self, reason: ProxyError) -> Receipt:
+        """The receipt of an answer that is cut short; final where the call ends meanwhile."""
+        try:
+            return await self._settle(reason)
+        except asyncio.CancelledError as cancelled:
+            over = self._context.watchdog.take_cancel_reason()
+            self._is_final = True
+            self._record_at_once(over or reason)
+            raise over or cancelled from None
 
     async def _interrupt(self) -> None:
         """End an answer because we stop, and tell the caller of a stream."""
@@ -214,7 +224,7 @@ class Delivery:
         ):
             usage = await context.deps.estimator.usage(self._attempt.sent_call, route, meter)
             return self._record_estimated(reason, usage)
-        if not self._has_recalled:
+        if not self._has_recalled and self._attempt.continued is None:
             context.deps.estimator.learn(self._attempt.sent_call, route, usage)
         return self._record(reason, usage, estimated=False)
 
@@ -273,6 +283,7 @@ class Delivery:
             terms=billing_terms(self._attempt, meter.service_tier, meter.usage_object),
             miss=planning.settle(planned, self._first_usage(usage, estimated), meter.miss_reason),
             timings=timings,
+            final=self._is_final,
             share=settle_share(
                 self._attempt, self._context.timeline, None if estimated else usage, timings
             ),

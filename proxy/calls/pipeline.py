@@ -11,6 +11,7 @@ Its law:
 1. One path: a JSON answer is a stream of one piece.
 2. The first content byte is the commit point. Before it another route may be tried; after it,
    never: a failure midway ends the stream with an error event and the part delivered is priced.
+   Where a policy says so, another route goes on from the text so far (``unbroken_stream.py``).
 3. The exchange is open exactly as long as the answer, also when the caller leaves.
 4. Each attempt starts from the caller's own bytes.
 5. The receipt is kept before the last bytes of an answer are handed to the caller.
@@ -24,16 +25,18 @@ import msgspec
 
 from proxy.calls.attempts.attempt import Attempt
 from proxy.calls.attempts.failed_attempts import (
+    pause_before_attempt,
     record_cancelled,
     record_failed,
-    record_failure_with_usage,
     record_refused,
+    record_unsent,
+    timeout_or_raise,
 )
 from proxy.calls.attempts.preparing import compact, convert, plan, reserve, translate
 from proxy.calls.attempts.recalling import recall
 from proxy.calls.attempts.sending import commit, send
 from proxy.calls.attempts.steps import AnsweredAttempt
-from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
+from proxy.calls.deadlines import gateway_interrupted
 from proxy.calls.delivery import Delivery
 from proxy.calls.hedging import HedgedAttempts, Opening
 from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
@@ -42,6 +45,7 @@ from proxy.calls.residency import allowed_choices, bind_call, check_residency
 from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
 from proxy.calls.translation.batch_models import BATCHES, with_batch_models
+from proxy.calls.unbroken_stream import finish_unbroken, may_break
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.call import Call
 from proxy.records.compaction_result import REFUSED
@@ -78,7 +82,7 @@ async def _answer(context: CallContext, routes: RouteSequence) -> None:
     while True:
         attempt, opening = await _open_next(context, routes)
         if isinstance(opening, AnsweredAttempt):
-            await finish(attempt, opening)
+            await _finish(context, routes, attempt, opening)
             _note_accepted_unmodified(context, routes)
             return
         if isinstance(opening, CheaperRoute):
@@ -101,7 +105,17 @@ async def _answer(context: CallContext, routes: RouteSequence) -> None:
         await record_failed(attempt, failure, final=pause is None)
         if pause is None:
             raise routes.final_failure(attempt, failure)
-        await _pause(context, routes.attempt_count, pause)
+        await pause_before_attempt(context, routes.attempt_count, pause)
+
+
+async def _finish(
+    context: CallContext, routes: RouteSequence, attempt: Attempt, opening: AnsweredAttempt
+) -> None:
+    """Finish the answer; where a policy says so, another route goes on if its upstream dies."""
+    if context.deps.stream_continuation and may_break(context):
+        await finish_unbroken(routes, attempt, opening, begin)
+    else:
+        await finish(attempt, opening)
 
 
 def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline: Timeline) -> None:
@@ -157,7 +171,7 @@ async def _name_batch_models(context: CallContext, decision: RoutingDecision) ->
         record_refusal(context.call, refusal, context.deps, context.timeline)
         raise
     except asyncio.CancelledError as cancelled:
-        raise _record_unsent(context, AttemptInfo(call=context.call), cancelled) from None
+        raise record_unsent(context, AttemptInfo(call=context.call), cancelled) from None
     return msgspec.structs.replace(context, call=call)
 
 
@@ -243,7 +257,7 @@ async def _open_next(context: CallContext, routes: RouteSequence) -> tuple[Attem
     try:
         opening = await run.run()
     except asyncio.CancelledError as cancelled:
-        return run.attempt, await _timeout_or_raise(context, run.attempt, cancelled)
+        return run.attempt, await timeout_or_raise(run.attempt, cancelled)
     except BaseException as error:
         run.attempt.close(error)
         if isinstance(error, ProxyError):
@@ -252,42 +266,3 @@ async def _open_next(context: CallContext, routes: RouteSequence) -> tuple[Attem
             record_cancelled(run.attempt, gateway_interrupted(), final=True)
         raise
     return run.attempt, opening
-
-
-async def _timeout_or_raise(
-    context: CallContext, attempt: Attempt, cancelled: asyncio.CancelledError
-) -> UpstreamError:
-    """That the upstream was late, if the watchdog cancelled the attempt for that.
-
-    Raises:
-        ClientDisconnected: The caller left; the receipt is kept.
-        CancelledError: We stop; the receipt is kept.
-    """
-    reason = context.watchdog.take_cancel_reason()
-    if isinstance(reason, UpstreamError):
-        return reason
-    attempt.close(reason or cancelled)
-    if isinstance(reason, ClientDisconnected):
-        await record_failed(attempt, reason, final=True)
-    else:
-        record_cancelled(attempt, reason or gateway_interrupted(), final=True)
-    raise reason or cancelled from None
-
-
-async def _pause(context: CallContext, number: int, pause: float) -> None:
-    """Wait before an attempt; if the call ends meanwhile, the attempt went nowhere."""
-    try:
-        with context.timeline.waiting:
-            await asyncio.sleep(pause)
-    except asyncio.CancelledError as cancelled:
-        attempt = AttemptInfo(call=context.call, number=number)
-        raise _record_unsent(context, attempt, cancelled) from None
-
-
-def _record_unsent(
-    context: CallContext, attempt: AttemptInfo, cancelled: asyncio.CancelledError
-) -> BaseException:
-    """Keep the receipt of an attempt that went nowhere, as the call ended; the error to raise."""
-    reason = context.watchdog.take_cancel_reason()
-    record_failure_with_usage(context, attempt, reason or gateway_interrupted(), None, final=True)
-    return reason or cancelled

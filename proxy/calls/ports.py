@@ -27,6 +27,7 @@ from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
 from slo.objectives.latency_target import LatencyTarget
 from slo.policies.residency import Residency
+from slo.policies.stream_continuation import StreamContinuation
 from slo.usage import Usage
 
 
@@ -303,6 +304,7 @@ class Dependencies:
     replicas: ReplicaPort | None = None
     latency_target: Callable[[Call], LatencyTarget | None] | None = None
     residency: tuple[Residency, ...] = ()
+    stream_continuation: tuple[StreamContinuation, ...] = ()
     tracing: TracingPort | None = None
     sent: SentAttemptSink | None = None
     contexts: ContextsPort | None = None

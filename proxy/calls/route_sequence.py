@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from proxy.calls.attempts.attempt import Attempt, AttemptOptions
+from proxy.calls.attempts.attempt import AnswerBeginning, Attempt, AttemptOptions
 from proxy.calls.eligibility.requirements import missing_capability
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.residency import allowed_choices
@@ -26,6 +26,8 @@ from slo.budgets.attempt_budgets import is_overdue
 #: OpenAI's code where a key's organisation did not encrypt the reasoning that is sent back.
 #: Source: OpenAI's errors (openai/codex 8145, 2025-12).
 _UNREADABLE_REASONING: Final = "invalid_encrypted_content"
+#: Status of the error of an upstream that hung.
+_TIMED_OUT: Final = 504
 
 
 class RouteSequence:
@@ -119,6 +121,45 @@ class RouteSequence:
         """The place of the choice whose turn it is; the last one is tried again."""
         return min(self._position, len(self._choices) - 1)
 
+    def plan_continuations(self, broken: RouteChoice, failure: UpstreamError) -> bool:
+        """Let the choices follow that can go on from an answer that broke off; False for none.
+
+        Those come first that were not tried yet, then those before, and the broken one last; not
+        if it hung.
+        """
+        self._append_fallbacks(failure)
+        now, place = self._context.timeline.now(), self._place
+        untried, tried = self._choices[place + 1 :], self._choices[: place + 1]
+        others = [*untried, *(replace(choice, replica=None) for choice in tried)]
+        others = [choice for choice in others if choice.route.name != broken.route.name]
+        if failure.status != _TIMED_OUT:
+            others.append(replace(broken, replica=None))
+        self._choices = [
+            choice for choice in others if choice.route.continues and self._is_admitted(choice, now)
+        ]
+        self._position = 0
+        return bool(self._choices)
+
+    def next_continuation(self, beginning: AnswerBeginning) -> Attempt:
+        """The attempt that goes on from an answer, with the choice whose turn it is."""
+        options = AttemptOptions(may_switch_model=False, beginning=beginning)
+        choice = self._choices[self._place]
+        if self._position > self._place:
+            choice = replace(choice, replica=None)  # its ticket is used
+        attempt = Attempt(self._context, choice, self._number, options)
+        self._number += 1
+        return attempt
+
+    def pause_before_continuation(self, failure: ProxyError) -> float | None:
+        """Seconds to wait before the next attempt that goes on; None if there is to be none."""
+        tried, routes = self._position, len(self._choices)
+        self._position += 1
+        if self._position < routes:
+            return 0.0
+        if not isinstance(failure, UpstreamError):
+            return None
+        return self._pause_before_retry(failure, tried)
+
     def next_attempt(self, context: CallContext | None = None) -> Attempt:
         """The next attempt, with the choice whose turn it is.
 
@@ -187,7 +228,6 @@ class RouteSequence:
             self._upstream_failure = failure
         if self._may_resend(attempt, failure):
             return 0.0
-        deps = self._context.deps
         if self.is_last:
             self._append_fallbacks(failure)
         tried, routes = self._position, len(self._choices)
@@ -196,7 +236,12 @@ class RouteSequence:
             # What another model refuses, the one that was asked for may take.
             is_moved = bool(attempt.choice.reroute_reason)
             return 0.0 if failure.retryable or is_moved or is_overflow(failure) else None
-        pause = deps.retry_policy.pause_before_retry(failure, tried, routes)
+        return self._pause_before_retry(failure, tried)
+
+    def _pause_before_retry(self, failure: UpstreamError, tried: int) -> float | None:
+        """Seconds to wait before the last route is tried again; None if it is not to be."""
+        deps = self._context.deps
+        pause = deps.retry_policy.pause_before_retry(failure, tried, len(self._choices))
         if pause is None or not deps.route_health.retries.try_acquire(self._context.timeline.now()):
             return None
         return pause

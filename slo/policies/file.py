@@ -16,11 +16,13 @@ from slo.objectives import ladder_levels
 from slo.objectives.objective import Objective
 from slo.policies import budgets, ceilings, contexts, objectives, reports, sinks
 from slo.policies import residency as residency_rules
+from slo.policies import stream_continuation as continuation_rules
 from slo.policies.contexts import ContextPolicy
 from slo.policies.entries import read_entries
 from slo.policies.reports import ScheduledReport
 from slo.policies.residency import Residency
 from slo.policies.sinks import Sink
+from slo.policies.stream_continuation import StreamContinuation
 from slo.toml.fields import Field
 from slo.toml.nodes import Node
 from slo.toml.problems import InvalidFile, Problem
@@ -37,6 +39,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     residency: tuple[Residency, ...] = ()
     reports: tuple[ScheduledReport, ...] = ()
     contexts: tuple[ContextPolicy, ...] = ()
+    stream_continuation: tuple[StreamContinuation, ...] = ()
 
 
 class PolicyKind(NamedTuple):
@@ -62,6 +65,12 @@ KINDS: Final = (
     PolicyKind("residency", "residency rule", residency_rules.FIELDS, residency_rules.residency),
     PolicyKind("reports", "report", reports.FIELDS, reports.report),
     PolicyKind("contexts", "context", contexts.FIELDS, contexts.context_policy),
+    PolicyKind(
+        "stream_continuation",
+        "stream continuation",
+        continuation_rules.FIELDS,
+        continuation_rules.stream_continuation,
+    ),
 )
 
 

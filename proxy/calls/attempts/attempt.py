@@ -25,6 +25,18 @@ from proxy.records.compaction_result import CompactionResult
 StepT = TypeVar("StepT", bound=StartedAttempt)
 
 
+class AnswerBeginning(msgspec.Struct, frozen=True):
+    """The beginning of an answer that broke off, which an attempt goes on from.
+
+    Attributes:
+        text: The text that the caller has.
+        note: Note for the receipt.
+    """
+
+    text: str
+    note: str
+
+
 class AttemptOptions(msgspec.Struct, frozen=True):
     """The way an attempt differs from a call's first.
 
@@ -33,12 +45,14 @@ class AttemptOptions(msgspec.Struct, frozen=True):
         refused_compaction: Its compaction when it was refused, with the reason; it goes without.
         may_switch_model: True if it may go to another model where it is too dear here.
         skipped: Models that cannot take the call, and why; more may be added.
+        beginning: Beginning of the answer that it goes on from; None where it begins it.
     """
 
     is_resent: bool = False
     refused_compaction: CompactionResult | None = None
     may_switch_model: bool = True
     skipped: dict[str, str] = msgspec.field(default_factory=dict)
+    beginning: AnswerBeginning | None = None
 
 
 class Attempt:

@@ -2,10 +2,12 @@
 
 import asyncio
 
+import msgspec
+
 from proxy.calls.attempts.abandoned_attempts import settle_abandoned
 from proxy.calls.attempts.attempt import Attempt
 from proxy.calls.attempts.steps import SentAttempt
-from proxy.calls.deadlines import ClientDisconnected
+from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
 from proxy.calls.metering.metering import Meter
 from proxy.calls.metering.settlement import (
     AttemptInfo,
@@ -16,8 +18,8 @@ from proxy.calls.metering.settlement import (
     settle_share,
 )
 from proxy.calls.ports import CallContext
-from proxy.errors import ProxyError
-from proxy.records.receipt import Outcome
+from proxy.errors import ProxyError, UpstreamError
+from proxy.records.receipt import Outcome, Receipt
 from slo.usage import Usage
 
 
@@ -27,9 +29,7 @@ def record_refused(attempt: Attempt, refusal: ProxyError, *, final: bool = True)
     end = AttemptOutcome(
         outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code, final=final
     )
-    context.deps.ledger.keep(
-        build_receipt(attempt.info, end, context.timeline, context.deps.pseudonymizer)
-    )
+    context.deps.ledger.keep(_receipt(context, attempt.info, end))
 
 
 async def record_failed(attempt: Attempt, failure: ProxyError, *, final: bool) -> None:
@@ -65,6 +65,43 @@ def record_cancelled(attempt: Attempt, reason: ProxyError, *, final: bool) -> No
     _record(attempt, reason, usage, final=final)
 
 
+async def timeout_or_raise(attempt: Attempt, cancelled: asyncio.CancelledError) -> UpstreamError:
+    """That the upstream was late, if the watchdog cancelled the attempt for that.
+
+    Raises:
+        ClientDisconnected: The caller left; the receipt is kept.
+        CancelledError: We stop; the receipt is kept.
+    """
+    reason = attempt.context.watchdog.take_cancel_reason()
+    if isinstance(reason, UpstreamError):
+        return reason
+    attempt.close(reason or cancelled)
+    if isinstance(reason, ClientDisconnected):
+        await record_failed(attempt, reason, final=True)
+    else:
+        record_cancelled(attempt, reason or gateway_interrupted(), final=True)
+    raise reason or cancelled from None
+
+
+async def pause_before_attempt(context: CallContext, number: int, pause: float) -> None:
+    """Wait before an attempt; if the call ends meanwhile, the attempt went nowhere."""
+    try:
+        with context.timeline.waiting:
+            await asyncio.sleep(pause)
+    except asyncio.CancelledError as cancelled:
+        attempt = AttemptInfo(call=context.call, number=number)
+        raise record_unsent(context, attempt, cancelled) from None
+
+
+def record_unsent(
+    context: CallContext, attempt: AttemptInfo, cancelled: asyncio.CancelledError
+) -> BaseException:
+    """Keep the receipt of an attempt that went nowhere, as the call ended; the error to raise."""
+    reason = context.watchdog.take_cancel_reason()
+    record_failure_with_usage(context, attempt, reason or gateway_interrupted(), None, final=True)
+    return reason or cancelled
+
+
 def record_failure_with_usage(
     context: CallContext,
     info: AttemptInfo,
@@ -95,10 +132,16 @@ def record_failure_with_usage(
     )
     if info.replica_use is not None:
         info.replica_use.release(context.timeline.now())
-    receipt = build_receipt(info, end, context.timeline, context.deps.pseudonymizer)
+    receipt = _receipt(context, info, end)
     context.deps.ledger.keep(receipt)
     if not final:
         context.caller.note_attempt(receipt)
+
+
+def _receipt(context: CallContext, info: AttemptInfo, end: AttemptOutcome) -> Receipt:
+    """The receipt of an attempt without content; another one of the call may have had some."""
+    receipt = build_receipt(info, end, context.timeline, context.deps.pseudonymizer)
+    return receipt if receipt.ttft is None else msgspec.structs.replace(receipt, ttft=None)
 
 
 def _record(

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
 
-from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.attempts.attempt import AnswerBeginning, Attempt
 from proxy.calls.attempts.steps import (
     CompactedAttempt,
     PlannedAttempt,
@@ -18,6 +19,7 @@ from proxy.calls.attempts.steps import (
 from proxy.calls.eligibility.output_limits import (
     lowered_limit,
     output_allowance,
+    prepared_endpoint,
     with_output_limit,
 )
 from proxy.calls.eligibility.requirements import missing_capability
@@ -30,10 +32,12 @@ from proxy.calls.translation.translation import needs_thread, prepare
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.providers.continuations.open_requests import continuing_request, with_beginning
 from proxy.providers.port import PreparedRequest
 from proxy.providers.scheduling_hints import CallHints
 from proxy.records.call import Call
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
+from proxy.tokens.text_size import text_tokens
 
 T = TypeVar("T")
 _RESENT_UNMODIFIED: Final = Passthrough("the planned prompt was refused, so it was sent unmodified")
@@ -84,10 +88,13 @@ async def translate(attempt: Attempt, step: PlannedAttempt) -> TranslatedAttempt
     """
     info = step.info
     recalls = info.compaction.removed is not None
-    request = await _prepared_request(attempt, info.sent_call, step.plan)
+    if attempt.options.beginning is not None:
+        info, request = await _continuing_request(attempt, step, attempt.options.beginning)
+    else:
+        request = await _prepared_request(attempt, info.sent_call, step.plan)
     if info.translated is not None:
         request = info.translated.with_reader(request, recalls=recalls)
-    notes = request.notes + info.compaction.notes
+    notes = info.notes + request.notes + info.compaction.notes
     recall = RecallTally() if recalls else None
     info = msgspec.structs.replace(info, notes=notes, planned=step.plan, recall=recall)
     return attempt.reach(TranslatedAttempt(info=info, plan=step.plan, request=request))
@@ -105,23 +112,57 @@ async def prepare_round(
         CallerError: If it cannot be said to the route's upstream.
         UpstreamError: If it cannot be said to a substitute's.
     """
-    call, plan = step.info.sent_call, step.plan
-    if isinstance(plan, Planned):
-        plan = msgspec.structs.replace(plan, body=append(plan.body))
-    else:
-        call = msgspec.structs.replace(call, body=append(call.body))
-    request = await _prepared_request(attempt, call, plan)
+    request = await _prepared_request(attempt, *_append_to_prompt(step, append))
     lowered = lowered_limit("\n".join(step.info.notes))
     if lowered is None:
         return request
     return with_output_limit(request, attempt.choice.route, lowered)
 
 
+def _append_to_prompt(
+    step: PlannedAttempt, append: Callable[[bytes], bytes]
+) -> tuple[Call, Planned | Passthrough]:
+    """The call and its plan, with more at the end of the body that is sent."""
+    call, plan = step.info.sent_call, step.plan
+    if isinstance(plan, Planned):
+        return call, msgspec.structs.replace(plan, body=append(plan.body))
+    return msgspec.structs.replace(call, body=append(call.body)), plan
+
+
+async def _continuing_request(
+    attempt: Attempt, step: PlannedAttempt, beginning: AnswerBeginning
+) -> tuple[AttemptInfo, PreparedRequest]:
+    """The request that goes on from the beginning of an answer, and the attempt's facts with it.
+
+    It is planned as the caller's own prompt. Its answer has what is left of the output limit.
+
+    Raises:
+        CallerError: If its route cannot go on from there.
+    """
+    call, route, text = step.info.sent_call, attempt.choice.route, beginning.text
+    append = partial(with_beginning, endpoint=call.endpoint, text=text)
+    continued = msgspec.structs.replace(call, body=append(call.body))
+    request = await _prepared_request(attempt, *_append_to_prompt(step, append), in_chat=True)
+    request = continuing_request(request, route.continues)
+    limit = output_allowance(request.body, prepared_endpoint(request), route)
+    if limit.requested:
+        left = limit.requested - text_tokens(text.encode(), has_parts=False)
+        request = with_output_limit(request, route, max(left, limit.minimum))
+    notes = (*step.info.notes, beginning.note)
+    return msgspec.structs.replace(step.info, continued=continued, notes=notes), request
+
+
 async def _prepared_request(
-    attempt: Attempt, call: Call, plan: Planned | Passthrough
+    attempt: Attempt, call: Call, plan: Planned | Passthrough, *, in_chat: bool = False
 ) -> PreparedRequest:
-    """The request in the words of the route's upstream; its answer is chat where the call is."""
+    """The request in the words of the route's upstream; its answer is chat where the call is.
+
+    Args:
+        in_chat: True to send a Responses call in chat, whatever its upstream has.
+    """
     route, converted = attempt.choice.route, attempt.info.translated
+    if in_chat and route.upstream.serves_responses:
+        route = replace(route, upstream=replace(route.upstream, serves_responses=False))
     adapts = converted is not None and converted.adapts
     work = partial(
         prepare,

@@ -39,6 +39,8 @@ def finished_turn(info: AttemptInfo, meter: Meter | None) -> FinishedTurn | None
     is_over = meter is not None and not meter.is_broken and meter.is_complete
     if not is_turn or meter is None or not is_over or call.is_unattended:
         return None
+    if info.continued is not None:
+        return None  # its answer is a part
     planned = info.planned
     body = planned.body if isinstance(planned, Planned) else remove_body_tags(call.body)
     sent_call = call if body is call.body else msgspec.structs.replace(call, body=body)

@@ -44,10 +44,9 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     ``reroute_reason`` says why it is not the route that was asked for, "" where it is;
     ``upstream_request_id`` is the provider's own name of the request, "" until it answered;
     ``sent_at`` is the timeline's clock when it was sent, None before that; ``replica_use`` is its
-    use of a replica that is paid by the hour, None of any other upstream;
-    ``replica`` is the chosen replica of an engine and why, "" where there was none to choose;
+    use of a replica that is paid by the hour, ``replica`` the chosen one and why, "" for none;
     ``translated`` is the call in the API of the route's upstream, None where that is the caller's;
-    ``recall`` counts the rounds in which the model recalled, None where it cannot.
+    ``recall`` counts rounds of recall; ``continued`` is the call with the answer's beginning.
     """
 
     call: Call
@@ -64,6 +63,7 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     replica: str = ""
     translated: ConvertedCall | None = None
     recall: RecallTally | None = None
+    continued: Call | None = None
 
     @property
     def asked_call(self) -> Call:
@@ -73,6 +73,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sent_call(self) -> Call:
         """The call as it is sent, shorter where it was compacted."""
+        if self.continued is not None:
+            return self.continued
         call = self.call if self.translated is None else self.translated.call
         return call if self.compaction is NO_COMPACTION else self.compaction.call(call)
 

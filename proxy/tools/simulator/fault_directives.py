@@ -39,6 +39,7 @@ NAMES: Mapping[str, str] = {
     "no-done": "the stream's closing marker is left out",
     "crlf": "lines end in CR LF",
     "split": "chunks of 1 to 7 bytes; the value is a seed (0)",
+    "letters": "the text comes in runs of 1 to 7 letters; the value is a seed (0)",
     "no-usage": "the answer does not say what it used",
     "double-usage": "a stream says it twice",
     "early-usage": "a stream says it, in part, in the middle, and in full at the end",

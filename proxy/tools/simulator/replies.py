@@ -19,7 +19,14 @@ from proxy.tools.simulator.fault_directives import (
 )
 from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.rendering import Vocabulary, call_text
-from proxy.tools.simulator.samples import pieces, prose, refusal, sample, seeded_random
+from proxy.tools.simulator.samples import (
+    letters,
+    pieces,
+    prose,
+    refusal,
+    sample,
+    seeded_random,
+)
 from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
@@ -101,6 +108,7 @@ class ModelReply:
 
     Attributes:
         tokens: Generated tokens, without the reasoning.
+        letters: Seed of the runs of letters in which a stream has the text; None for words.
     """
 
     text: str = ""
@@ -110,18 +118,19 @@ class ModelReply:
     tokens: tuple[int, ...] = ()
     reasoning: int = 0
     thinking: str = ""
+    letters: int | None = None
 
     def text_pieces(self) -> Iterator[tuple[str, int]]:
         """The text in runs of a few words, each with its share of the tokens, one at least."""
-        yield from _token_shares(self.text, len(self.tokens))
+        runs = pieces(self.text) if self.letters is None else letters(self.text, self.letters)
+        yield from _token_shares(runs, len(self.tokens))
 
     def thinking_pieces(self) -> Iterator[tuple[str, int]]:
         """The same of the reasoning's text."""
-        yield from _token_shares(self.thinking, self.reasoning)
+        yield from _token_shares(pieces(self.thinking), self.reasoning)
 
 
-def _token_shares(text: str, tokens: int) -> Iterator[tuple[str, int]]:
-    runs = pieces(text)
+def _token_shares(runs: list[str], tokens: int) -> Iterator[tuple[str, int]]:
     return ((run, max(1, tokens // len(runs))) for run in runs)
 
 
@@ -143,6 +152,8 @@ def reply(
         answer = _tool_call_reply(request, names, arguments, seed, vocabulary)
     else:
         answer = _text_reply(_text(request, cues, thrown, words), request, cues, vocabulary)
+    if "letters" in cues:
+        answer = replace(answer, letters=int(cues.number("letters", 0)))
     return _limit_answer(answer, left, reasoning, thinking, vocabulary)
 
 

@@ -87,6 +87,16 @@ def pieces(text: str, size: int = 3) -> list[str]:
     return ["".join(words[start : start + size]) for start in range(0, len(words), size)]
 
 
+def letters(text: str, seed: int) -> list[str]:
+    """The text in runs of 1 to 7 letters that join to it again; none for ""."""
+    thrown, runs, start = seeded_random(seed), list[str](), 0
+    while start < len(text):
+        end = start + thrown.randint(1, 7)
+        runs.append(text[start:end])
+        start = end
+    return runs
+
+
 def _opening(thrown: Random, about: str) -> str:
     topics = sorted(set(_TOPIC.findall(about[:4000])))
     if not topics:

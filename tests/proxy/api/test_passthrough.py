@@ -1,5 +1,6 @@
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from proxy.api.passthrough import Relay
 from proxy.calls.ports import Head
 from proxy.errors import CallerError, ProxyError, Unready, UpstreamError
-from proxy.records.receipt import dollars
+from proxy.records.receipt import Outcome, dollars
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import COMPLETION
@@ -172,6 +173,21 @@ def test_a_trailer_is_a_comment_for_those_who_ask():
         "x-thriftgate-cost-usd": "0.0012345",
         "x-thriftgate-overhead-ms": "0.46",
     }
+
+
+def test_a_trailer_tells_which_upstreams_broke_off_and_were_continued():
+    caller = relay(AsgiConnection())
+    caller.wants_trailer = True
+    broken = msgspec.structs.replace(
+        RECEIPT, outcome=Outcome.BROKEN, final=False, upstream="one", error="upstream_cut_off"
+    )
+    caller.note_attempt(msgspec.structs.replace(broken, outcome=Outcome.FAILED))
+    assert b"continued" not in caller.closing_event(RECEIPT)
+
+    caller.note_attempt(broken)
+    account = json.loads(caller.closing_event(RECEIPT).removeprefix(b": thriftgate "))
+    assert account["x-thriftgate-continued"] == "one: upstream_cut_off"
+    assert account["x-thriftgate-cost-usd"] == "0.0037035"
 
 
 @pytest.mark.parametrize(

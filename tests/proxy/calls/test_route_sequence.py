@@ -6,12 +6,14 @@ from math import inf
 import msgspec
 import pytest
 
+from proxy.calls.attempts.attempt import AnswerBeginning
 from proxy.calls.attempts.steps import StartedAttempt
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
 from proxy.calls.translation.converted_calls import ConvertedCall
-from proxy.errors import UpstreamError
-from tests.fakes.call_dependencies import route
+from proxy.catalog.entries import Route
+from proxy.errors import CallerError, UpstreamError
+from tests.fakes.call_dependencies import catalog, route
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.upstream import broken_connection
 from tests.proxy.calls.sequenced_routes import course, line
@@ -335,3 +337,60 @@ def test_no_way_is_endless(failure):
 
     assert tried < 10
     assert way.attempt_count == tried + 1
+
+
+BEGINNING = AnswerBeginning("So far", "continues one/m after 6 characters: broken")
+HUNG = UpstreamError("no", status=504, code="upstream_timeout", retryable=True)
+
+
+def going_on(name: str) -> Route:
+    """A route that goes on from an assistant's last message."""
+    made = route(name)
+    return replace(made, upstream=replace(made.upstream, continues="last_message"))
+
+
+def continuations(*routes: Route, failure: UpstreamError) -> list[str]:
+    """The routes that go on, in order, after the first broke off its answer with a failure."""
+    on = line(catalog=catalog(*routes))
+    way = course(on)
+    broken = way.next_attempt()
+    if not way.plan_continuations(broken.choice, failure):
+        return []
+    names = [way.next_continuation(BEGINNING).choice.route.name]
+    while way.pause_before_continuation(WRONG) == 0.0:
+        names.append(way.next_continuation(BEGINNING).choice.route.name)
+    return names
+
+
+def test_an_answer_is_continued_by_the_routes_that_can_and_last_by_its_own():
+    routes = (going_on("one"), route("two"), going_on("three"))
+
+    assert continuations(*routes, failure=broken_connection()) == ["three/m", "one/m"]
+
+
+def test_a_route_that_hung_is_not_asked_to_continue_its_own_answer():
+    assert continuations(going_on("one"), going_on("two"), failure=HUNG) == ["two/m"]
+    assert continuations(going_on("one"), failure=HUNG) == []
+
+
+def test_where_no_route_goes_on_there_is_none_to_continue():
+    assert continuations(route("one"), route("two"), failure=broken_connection()) == []
+
+
+def test_the_last_route_that_goes_on_is_tried_again_as_any_last_route_is():
+    way = course(line(catalog=catalog(route("one"), going_on("two"))))
+    way.plan_continuations(way.next_attempt().choice, broken_connection())
+    way.next_continuation(BEGINNING)
+
+    assert way.pause_before_continuation(broken_connection()) == 0.25
+    again = way.next_continuation(BEGINNING)
+    assert (again.choice.route.name, again.info.number) == ("two/m", 2)
+    assert again.options.beginning is BEGINNING
+    assert way.pause_before_continuation(broken_connection()) is None
+
+
+def test_a_refusal_of_our_own_is_not_tried_again():
+    way = course(line(catalog=catalog(route("one"), going_on("two"))))
+    way.plan_continuations(way.next_attempt().choice, broken_connection())
+
+    assert way.pause_before_continuation(CallerError("no", code="over_budget")) is None

@@ -19,6 +19,7 @@ from proxy.errors import UpstreamError
 from proxy.prefix.planned import Passthrough
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest
+from proxy.records.call import Call
 from proxy.records.timeline import Timeline
 from slo.concurrency import ConcurrencyLimit
 from tests.fakes.call_dependencies import NoPlanning, fake_dependencies, route
@@ -84,6 +85,7 @@ def open_attempt(
     limits: Admits | None = None,
     choice: RouteChoice = CHOICE,
     options: AttemptOptions | None = None,
+    sent_call: Call | None = None,
 ) -> Any:
     """Return what ``then`` finds; no attempt leaves a receipt, and each plan is ended once."""
 
@@ -91,7 +93,9 @@ def open_attempt(
         transport = FakeTransport(scripts)
         table, ledger = fake_dependencies(transport, ONE)
         table = replace(table, limits=limits, catalog=two_model_catalog())
-        line = CallContext(streaming_call(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
+        line = CallContext(
+            sent_call or streaming_call(), FakeCaller(), table, NoWatchdog(), Timeline(ticks)
+        )
         attempt = Attempt(line, choice, 0, options)
         table.route_health.health_of(ONE).limit = ConcurrencyLimit(1, 1, 1)
         result = await then(attempt, transport)

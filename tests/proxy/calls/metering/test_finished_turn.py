@@ -50,6 +50,12 @@ def test_a_turn_without_a_good_end_is_none(meter: Meter | None):
     assert finished_turn(AttemptInfo(call=call(BODY)), meter) is None
 
 
+def test_a_part_of_an_answer_is_no_turn():
+    info = AttemptInfo(call=call(BODY), continued=call(BODY))
+
+    assert finished_turn(info, meter_of(chunk("day"), DONE)) is None
+
+
 ITEM = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
 ENDED = b"data: %s\n\n" % orjson.dumps(
     {"type": "response.completed", "response": {"output": [ITEM]}}

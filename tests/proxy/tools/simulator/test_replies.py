@@ -136,3 +136,11 @@ def test_shown_reasoning_has_a_text_of_that_many_tokens(model: ReplyModel) -> No
 def test_a_signature_holds_for_one_text_only() -> None:
     assert signature("a") == signature("a")
     assert signature("a") != signature("a ")
+
+
+def test_an_answer_in_letters_has_the_same_text_in_other_pieces(model: ReplyModel) -> None:
+    plain, in_letters = model(ASKED), model(ASKED, "letters=3")
+
+    assert in_letters.text == plain.text
+    assert "".join(piece for piece, _ in in_letters.text_pieces()) == plain.text
+    assert len([*in_letters.text_pieces()]) > len([*plain.text_pieces()])

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tools.simulator.samples import MARK, pieces, prose, refusal, sample, seeded_random
+from proxy.tools.simulator.samples import (
+    MARK,
+    letters,
+    pieces,
+    prose,
+    refusal,
+    sample,
+    seeded_random,
+)
 
 
 def sample_of(schema: dict[str, Any]) -> Any:
@@ -142,3 +150,12 @@ def test_pieces_join_to_the_text_again(text: str) -> None:
 
 def test_a_piece_is_a_few_words() -> None:
     assert pieces("one two three four ") == ["one two three", " four "]
+
+
+@given(text=st.text(max_size=60), seed=st.integers(0, 100))
+def test_runs_of_letters_join_to_their_text_and_repeat_for_a_seed(text: str, seed: int) -> None:
+    runs = letters(text, seed)
+
+    assert "".join(runs) == text
+    assert all(1 <= len(run) <= 7 for run in runs)
+    assert runs == letters(text, seed)

@@ -23,7 +23,7 @@ def answer(lab: SimulatorHarness, *messages: Any, **fields: Any) -> tuple[str, d
     return content["choices"][0]["message"]["content"], content["usage"]
 
 
-def begun(text: str, **fields: Any) -> dict[str, Any]:
+def begin_answer(text: str, **fields: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": text, **fields}
 
 
@@ -32,7 +32,7 @@ def test_an_engine_that_is_told_to_go_on_answers_the_rest_of_the_same_text(vocab
     whole, _ = answer(lab, PLAIN)
 
     for length in (20, 31, 64, len(whole) - 1):
-        rest, usage = answer(lab, PLAIN, begun(whole[:length]), **TOLD)
+        rest, usage = answer(lab, PLAIN, begin_answer(whole[:length]), **TOLD)
         assert whole[:length] + rest == whole
         assert usage["completion_tokens"] == len(vocabulary.ids(rest))
 
@@ -41,7 +41,7 @@ def test_an_engine_that_is_not_told_begins_a_new_message(vocabulary: Vocabulary)
     lab = harness(vocabulary, "continue_final_message")
     whole, _ = answer(lab, PLAIN)
 
-    rest, _ = answer(lab, PLAIN, begun(whole[:40]))
+    rest, _ = answer(lab, PLAIN, begin_answer(whole[:40]))
 
     assert rest.startswith("[simulated]")
 
@@ -49,9 +49,9 @@ def test_an_engine_that_is_not_told_begins_a_new_message(vocabulary: Vocabulary)
 @pytest.mark.parametrize(
     ("continues", "messages", "fields"),
     [
-        ("continue_final_message", [PLAIN, begun("So")], {"continue_final_message": True}),
+        ("continue_final_message", [PLAIN, begin_answer("So")], {"continue_final_message": True}),
         ("continue_final_message", [PLAIN], TOLD),
-        ("prefix", [PLAIN, begun("So")], {}),
+        ("prefix", [PLAIN, begin_answer("So")], {}),
         ("prefix", [PLAIN | {"prefix": True}], {}),
     ],
 )
@@ -69,7 +69,7 @@ def test_an_echoing_provider_begins_its_answer_with_the_prefix(vocabulary: Vocab
     lab = harness(vocabulary, "prefix_echoed")
     whole, _ = answer(lab, PLAIN)
 
-    assert answer(lab, PLAIN, begun(whole[:40], prefix=True))[0] == whole
+    assert answer(lab, PLAIN, begin_answer(whole[:40], prefix=True))[0] == whole
 
 
 def test_a_model_that_always_goes_on_needs_no_word(vocabulary: Vocabulary):
@@ -77,15 +77,15 @@ def test_a_model_that_always_goes_on_needs_no_word(vocabulary: Vocabulary):
     whole, _ = answer(lab, PLAIN)
     parts = [{"type": "text", "text": whole[:30]}, {"type": "text", "text": whole[30:40]}]
 
-    assert answer(lab, PLAIN, begun(whole[:40]))[0] == whole[40:]
-    assert answer(lab, PLAIN, begun(parts))[0] == whole[40:]  # type: ignore[arg-type]
+    assert answer(lab, PLAIN, begin_answer(whole[:40]))[0] == whole[40:]
+    assert answer(lab, PLAIN, begin_answer(parts))[0] == whole[40:]  # type: ignore[arg-type]
 
 
 def test_another_models_text_is_gone_on_from_by_its_words(vocabulary: Vocabulary):
     lab = harness(vocabulary, "last_message")
     whole, _ = answer(lab, PLAIN)
 
-    rest, _ = answer(lab, PLAIN, begun("One two three"))
+    rest, _ = answer(lab, PLAIN, begin_answer("One two three"))
 
     assert rest == "".join(f" {word}" for word in whole.split()[3:])
 
@@ -93,6 +93,6 @@ def test_another_models_text_is_gone_on_from_by_its_words(vocabulary: Vocabulary
 def test_claude_goes_on_from_the_assistants_last_message(scene: SimulatorHarness):
     whole = scene.anthropic({"messages": [PLAIN]}).json()["content"][0]["text"]
 
-    rest = scene.anthropic({"messages": [PLAIN, begun(whole[:50].rstrip())]}).json()
+    rest = scene.anthropic({"messages": [PLAIN, begin_answer(whole[:50].rstrip())]}).json()
 
     assert whole[:50].rstrip() + rest["content"][0]["text"] == whole
