@@ -226,8 +226,8 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
     if plain is not None:
         digest, tagged = fingerprint(message), may_hold_tags(message)
         bare = None if plain == message else (len(plain), fingerprint(plain))
-        says = digest if bare is None else bare[1]
-        return MessageReading(role, digest, may_mark=False, tagged=tagged, bare=bare, says=says)
+        _, own = bare or (0, digest)
+        return MessageReading(role, digest, may_mark=False, tagged=tagged, bare=bare, says=own)
     if not is_exact(message, fields) or (content[:1] == b"[" and not _has_exact_parts(content)):
         raise Unplannable("a key of a message stands twice or is escaped")
     bare, digest = digest_without_marks(message, fingerprint), fingerprint(message)

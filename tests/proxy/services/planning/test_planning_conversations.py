@@ -177,7 +177,7 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
 def test_plans_made_moments_after_another_was_stored_go_in_one_step(tmp_path):
     steps = []
 
-    class CountingStore(Store):
+    class StepCountingStore(Store):
         async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
             steps.append(question)
             return question(*args, **kwargs)  # at once, so that time passes by sleeping alone
@@ -189,7 +189,7 @@ def test_plans_made_moments_after_another_was_stored_go_in_one_step(tmp_path):
             await asyncio.sleep(0.001)
         await planning.wait_until_stored(planned)
 
-    store = open_store(tmp_path, CountingStore)
+    store = open_store(tmp_path, StepCountingStore)
     with running_planning(store) as planning:
         run_in_instant_time(work(planning))
     store.close(5)
@@ -310,7 +310,7 @@ def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(stor
     assert len(set[bytes]().union(*identity_sets)) == 6
 
 
-class CountingStore(Store):
+class StepCountingStore(Store):
     """A database that counts what it is asked."""
 
     questions = 0
@@ -321,7 +321,7 @@ class CountingStore(Store):
 
 
 def test_a_store_is_asked_once_a_call_at_most(tmp_path):
-    store = open_store(tmp_path, CountingStore)
+    store = open_store(tmp_path, StepCountingStore)
     questions = []
     with running_planning(store) as planning:
         for one in session("S"):
