@@ -40,6 +40,7 @@ from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
+from proxy.services.fast_path.answer_cache import build_answer_cache
 from proxy.services.fast_path.contexts import build_contexts
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from proxy.services.objectives.router import ObjectiveRouter
@@ -275,6 +276,7 @@ async def _dependencies(
             stream_continuation=context.policies.stream_continuation,
             tracing=tracing,
             sent=context.opened.sent,
+            answers=build_answer_cache(context),
         )
         (warm_with := partial(_serve_own_calls, replicas))(deps)
         yield deps, dispatcher, (entry, router), warm_with

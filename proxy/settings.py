@@ -163,6 +163,8 @@ class Settings(BaseModel):
     """Planning mode of features without one: off, observe, apply or auto."""
     planning_memory_mb: int = Field(default=128, gt=0)
     """Megabytes that planning may remember of prompts; a busy team leaves others an even part."""
+    answer_cache_mb: int = Field(default=64, gt=0)
+    """Megabytes of answers that may be given again; a busy team leaves others an even part."""
     compaction: Compaction = Compaction.OFF
     """Compaction mode of features without one: off, trim, facts, facts+recall or native."""
     control_share: float = Field(default=0.05, ge=0, le=1)

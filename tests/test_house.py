@@ -56,6 +56,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "compaction/language/phrases.py": "tests/compaction/language/test_speech_acts.py",
     "compaction/language/latin_phrases.py": "tests/compaction/language/test_speech_acts.py",
     "compaction/language/other_phrases.py": "tests/compaction/language/test_speech_acts.py",
+    "proxy/calls/answer_cache_port.py": "tests/proxy/services/fast_path/test_answer_cache.py",
     "proxy/records/receipt.py": "tests/proxy/store/journal/test_sent_attempts.py",
     "dashboards/views/cache_health.py": "tests/proxy/pages/resources/ledger/test_cache_health.py",
     "dashboards/views/latency.py": "tests/proxy/pages/resources/ledger/test_latency.py",

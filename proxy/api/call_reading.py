@@ -40,6 +40,8 @@ def build_call(
         session=head.session,
         slots=head.slots,
         compaction=head.compaction,
+        cache_control=head.cache_control,
+        cache_tags=head.cache_tags,
         regions=head.regions,
         arrived=arrived,
         notes=notes,

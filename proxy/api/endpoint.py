@@ -32,17 +32,17 @@ from proxy.api.prefill import (
 from proxy.api.prefill_replicas import ReplicaOccupancy, put_calls_first
 from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
 from proxy.api.request import (
-    OTHER_SPELLINGS,
     RequestHead,
     json_limit,
     read_body,
     read_head,
     request_token,
-    with_usual_path,
 )
+from proxy.api.request_path import OTHER_SPELLINGS, with_usual_path
 from proxy.api.token_counting import COUNT_TOKENS, LocalTokenCounts
+from proxy.calls.attempts.failed_attempts import record_refusal
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
-from proxy.calls.pipeline import record_refusal, serve
+from proxy.calls.pipeline import serve
 from proxy.calls.ports import CallContext, Dependencies
 from proxy.calls.translation.warming_call import warming_call
 from proxy.errors import ProxyError, Unready

@@ -33,6 +33,7 @@ _PASSED_HEADERS: Final = frozenset(
         "openai-version",
         "retry-after",
         "retry-after-ms",
+        "x-thriftgate-cache",
         "x-thriftgate-clamped",
         "x-thriftgate-compaction",
         "x-thriftgate-fallback-skipped",

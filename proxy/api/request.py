@@ -1,20 +1,18 @@
 """Reads a request: the fields of its head, and its body within the limits."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
-from urllib.parse import unquote
 
 import msgspec
 from starlette.types import Receive, Scope
 
-from proxy.api.azure import AZURE_PREFIX, DEPLOYMENT, as_openai
+from proxy.api.azure import DEPLOYMENT
 from proxy.api.connections.body_limits import BodyReservation
-from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
-from proxy.api.messages_api import MESSAGES_SPELLINGS, with_messages_path
+from proxy.api.isolation import websocket_refusal
+from proxy.api.request_path import endpoint_of
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
 from proxy.errors import CallerError
@@ -26,7 +24,6 @@ from proxy.providers.json_size import (
     JsonSize,
 )
 from proxy.records.agents import agent_of_product
-from proxy.records.call import MODELS_PREFIX
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
 _FORWARDED: Final = {
@@ -46,13 +43,12 @@ _FORWARDED: Final = {
         "x-llm-d-slo-ttft-ms",
     )
 }
-#: Beginnings of paths that clients spell in other ways than the gateway; so do those with ``//``.
-OTHER_SPELLINGS: Final = (AZURE_PREFIX, *MESSAGES_SPELLINGS, "/v1/models")
-_SLASHES: Final = re.compile(rb"//+")
 _KEY_HEADERS: Final = (b"authorization", b"api-key", b"x-api-key")
 #: Callers' words for us.
 _GATEWAY_HEADERS: Final = frozenset(
     {
+        b"cache-control",
+        b"x-thriftgate-cache-tags",
         b"x-thriftgate-compaction",
         b"x-thriftgate-conversation",
         b"x-thriftgate-feature",
@@ -100,21 +96,8 @@ _READ_HEADERS: Final = frozenset(
     }
 )
 _MAX_LENGTH_DIGITS: Final = 19
-#: Paths and media types that are remembered; most callers send the same few.
-_MAX_CACHED_PATHS: Final = 64
-#: The first step of a path decides who may go there, so it must be plain.
-_FIRST_STEP: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
-#: The prefix of all paths, said once more.
-_DOUBLED_PREFIX: Final = re.compile(r"(?:v1/)+")
-#: Ways to leave a path that an upstream might follow, and escapes that are none.
-_PATH_ESCAPES: Final = re.compile(
-    r"\.\.|/\.?/|/\.\Z|\\|%2e|%2f|%5c|%(?![0-9a-f]{2})", re.IGNORECASE
-)
-#: Escapes of what needs none: letters, digits, - . _ ~. Source: RFC 3986, section 2.3.
-_NEEDLESS_ESCAPES: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re.IGNORECASE)
-#: Characters after which some servers drop the rest of a path segment: parameters, spaces, control
-#: characters.
-_DROPPED_SUFFIX: Final = re.compile(r"[;%][^/]*")
+#: Media types that are remembered; most callers send the same few.
+_MAX_CACHED_MEDIA_TYPES: Final = 64
 
 
 class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +111,8 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         session: A hash of what other headers name its session; "" for none.
         slots: From ``x-thriftgate-slots``; "" for none.
         compaction: From ``x-thriftgate-compaction``; "" for none.
+        cache_control: From ``cache-control``; "" for none.
+        cache_tags: From ``x-thriftgate-cache-tags``; "" for none.
         regions: From ``x-thriftgate-region``; None for anywhere.
         wants_trailer: True if a stream is to end with a comment of what it cost.
         length: Bytes of the body, as announced; 0 where it is not.
@@ -147,6 +132,8 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     slots: str = ""
     compaction: str = ""
+    cache_control: str = ""
+    cache_tags: str = ""
     regions: frozenset[str] | None = None
     wants_trailer: bool = False
     length: int
@@ -177,7 +164,7 @@ def read_head(scope: Scope) -> RequestHead:
     coding = values.get(b"content-encoding", "")
     head = RequestHead(
         method=scope["method"],
-        endpoint=_endpoint(scope.get("raw_path") or scope["path"].encode()),
+        endpoint=endpoint_of(scope.get("raw_path") or scope["path"].encode()),
         query=scope["query_string"].decode("latin-1"),
         token=_token(values),
         forwarded=forwarded,
@@ -199,6 +186,8 @@ def _with_gateway_headers(head: RequestHead, values: Mapping[bytes, str]) -> Req
         conversation=values.get(b"x-thriftgate-conversation", ""),
         slots=values.get(b"x-thriftgate-slots", ""),
         compaction=values.get(b"x-thriftgate-compaction", ""),
+        cache_control=values.get(b"cache-control", ""),
+        cache_tags=values.get(b"x-thriftgate-cache-tags", ""),
         regions=_regions(values.get(b"x-thriftgate-region", "")),
         wants_trailer=values.get(b"x-thriftgate-trailer") == "1",
     )
@@ -275,22 +264,6 @@ def _too_many_values(limit: JsonSize) -> CallerError:
     )
 
 
-def with_usual_path(scope: Scope) -> Scope:
-    """The request's scope with the gateway's own spelling of its path.
-
-    Base URLs that end in a slash double it, and some clients end the list of models in one.
-    """
-    raw = scope.get("raw_path") or scope["path"].encode()
-    single = _SLASHES.sub(b"/", raw)
-    if single.startswith(b"/v1/models"):
-        single = single.rstrip(b"/")
-    if single != raw:
-        scope = {**scope, "path": unquote(single.decode("latin-1")), "raw_path": single}
-    if single.startswith(AZURE_PREFIX.encode()):
-        return as_openai(scope)
-    return with_messages_path(scope) if scope["path"].startswith(MESSAGES_SPELLINGS) else scope
-
-
 def request_token(scope: Scope) -> str:
     """The key that came with a request; "" for none."""
     return _token({name: value.decode("latin-1") for name, value in scope["headers"]})
@@ -306,39 +279,6 @@ def feature_label(text: str) -> tuple[str, tuple[str, ...]]:
     if not text.isprintable():
         text = "".join(c for c in text if c.isprintable())
     return text.strip(), notes
-
-
-@lru_cache(maxsize=_MAX_CACHED_PATHS)
-def _endpoint(path: bytes) -> str:
-    """The path below /v1/: of those we know the usual spelling, else unmodified."""
-    endpoint = path.decode("latin-1")[len("/v1/") :]
-    if endpoint.startswith(MODELS_PREFIX):  # SDKs escape the slashes of a model's name
-        endpoint = endpoint.replace("%2F", "/").replace("%2f", "/")
-    spelt = _NEEDLESS_ESCAPES.sub(lambda match: chr(int(match[0][1:], 16)), endpoint)
-    if (
-        not path.startswith(b"/v1/")
-        or _PATH_ESCAPES.search(endpoint)
-        or _PATH_ESCAPES.search(spelt)
-    ):
-        raise CallerError("This path leads nowhere.", code="not_found", status=404)
-    if (usual := spelt.removesuffix("/").lower()) in SELF_CONTAINED:
-        return usual
-    if (likely := _DROPPED_SUFFIX.sub("", usual).rstrip("/")) in SELF_CONTAINED:
-        raise CallerError(
-            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{likely}?",
-            code="unknown_path",
-            status=404,
-        )
-    if not _FIRST_STEP.match(endpoint):
-        raise CallerError("This path leads nowhere.", code="not_found", status=404)
-    if twice := _DOUBLED_PREFIX.match(endpoint):
-        raise CallerError(
-            f"There is no path /v1/{endpoint[:100]}. The client's base_url ends in /v1 already;"
-            f" did you mean /v1/{endpoint[twice.end() :][:100]}?",
-            code="unknown_path",
-            status=404,
-        )
-    return endpoint
 
 
 def _decode_header(value: bytes) -> str:
@@ -365,7 +305,7 @@ def _session_hash(values: Mapping[bytes, str]) -> str:
     return blake2b(msgspec.json.encode(names), digest_size=16).hexdigest()
 
 
-@lru_cache(maxsize=_MAX_CACHED_PATHS)
+@lru_cache(maxsize=_MAX_CACHED_MEDIA_TYPES)
 def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 

@@ -140,8 +140,11 @@ class CallWatchdog:
             raise over from None
 
     def watch_caller(self, wait_until_gone: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """From now on notice when the caller leaves; ``gone`` returns once it has."""
+        """From now on notice when the caller leaves; ``wait_until_gone`` returns once it has."""
         self._wait_until_gone = wait_until_gone
+        if self._listener is not None:
+            self._listener.cancel()
+            self._listener = self._shared_timer.start_task(self._await_disconnect)
 
     def set_deadline(self, wait: AwaitedEvent, seconds: float) -> None:
         """Begin a wait that may last this long; the one before is over."""

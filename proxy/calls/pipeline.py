@@ -20,6 +20,7 @@ Its law:
 
 import asyncio
 import logging
+from functools import partial
 
 import msgspec
 
@@ -28,6 +29,7 @@ from proxy.calls.attempts.failed_attempts import (
     pause_before_attempt,
     record_cancelled,
     record_failed,
+    record_refusal,
     record_refused,
     record_unsent,
     timeout_or_raise,
@@ -39,25 +41,24 @@ from proxy.calls.attempts.steps import AnsweredAttempt
 from proxy.calls.deadlines import gateway_interrupted
 from proxy.calls.delivery import Delivery
 from proxy.calls.hedging import HedgedAttempts, Opening
-from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
 from proxy.calls.residency import allowed_choices, bind_call, check_residency
 from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
+from proxy.calls.shared_answers.serving import serve_shared
 from proxy.calls.translation.batch_models import BATCHES, with_batch_models
 from proxy.calls.unbroken_stream import finish_unbroken, may_break
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.call import Call
 from proxy.records.compaction_result import REFUSED
-from proxy.records.receipt import Outcome
-from proxy.records.timeline import Timeline
 from proxy.upstream.port import REQUEST_ID_HEADER
 
 _log = logging.getLogger("thriftgate.upstreams")
 
 
 async def serve(context: CallContext) -> None:
-    """Answer one call from the first of its routes that begins.
+    """Answer one call: by an answer given before, or from the first of its routes that begins.
 
     Raises:
         ProxyError: If nothing was sent to the caller; the receipts are kept already.
@@ -65,6 +66,18 @@ async def serve(context: CallContext) -> None:
     context, decision = _decide(context)
     if context.call.endpoint == BATCHES:
         context = await _name_batch_models(context, decision)
+    if (answers := context.deps.answers) is not None and answers.covers(context.call):
+        await serve_shared(context, decision, answers, partial(_serve_upstream, decision))
+    else:
+        await _serve_upstream(decision, context)
+
+
+async def _serve_upstream(decision: RoutingDecision, context: CallContext) -> None:
+    """Answer a call from the first of its routes that begins.
+
+    Raises:
+        ProxyError: As ``serve``.
+    """
     routes = RouteSequence(context, decision)
     try:
         await _answer(context, routes)
@@ -116,12 +129,6 @@ async def _finish(
         await finish_unbroken(routes, attempt, opening, begin)
     else:
         await finish(attempt, opening)
-
-
-def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline: Timeline) -> None:
-    """Keep the receipt of a call that is sent nowhere."""
-    end = AttemptOutcome(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code)
-    deps.ledger.keep(build_receipt(AttemptInfo(call=call), end, timeline, deps.pseudonymizer))
 
 
 def _add_request_id(attempt: Attempt, failure: UpstreamError) -> None:

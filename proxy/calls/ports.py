@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from proxy.calls.answer_cache_port import AnswerCachePort
 from proxy.calls.deadlines import CallWatchdog, NoWatchdog
 from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.calls.metering.metering import Meter
@@ -206,6 +207,15 @@ class SpendingLimits(Protocol):
         """
         ...
 
+    async def admit_free(self, attempt: AttemptInfo) -> Mapping[str, str]:
+        """Reserve one request of a call that uses nothing else; returns headers for its answer.
+
+        Raises:
+            CallerError: It does not fit.
+            Unready: It is unknown whether it fits.
+        """
+        ...
+
 
 class TracingPort(Protocol):
     """Follows calls in the traces that they are part of."""
@@ -308,6 +318,7 @@ class Dependencies:
     tracing: TracingPort | None = None
     sent: SentAttemptSink | None = None
     contexts: ContextsPort | None = None
+    answers: AnswerCachePort | None = None
 
     def for_call(self, call: Call) -> "Dependencies":
         """The same with the model aliases of the call's team; as they are for a model in a path.

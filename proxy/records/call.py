@@ -75,6 +75,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         session: Session in its client's headers, hashed; "" for none.
         slots: Slots header of the caller; "" for none.
         compaction: Compaction header of the caller; "" for none.
+        cache_control: Cache-control header of the caller; "" for none.
+        cache_tags: Header with the names by which its answer may be purged; "" for none.
         arrived: Time of arrival, in seconds since the epoch (UTC).
         notes: Parts that were read otherwise than written, in short sentences.
         salt: Secret that keeps its team out of others' caches; "" where teams share them.
@@ -98,6 +100,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     slots: str = ""
     compaction: str = ""
+    cache_control: str = ""
+    cache_tags: str = ""
     arrived: float
     notes: tuple[str, ...] = ()
     salt: str = ""

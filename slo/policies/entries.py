@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar
 from slo.budgets.budget import EVERY, UnpricedPolicy
 from slo.budgets.counter import MAX_AMOUNT
 from slo.decimals import DOLLARS_PATTERN, NANOS_PER_DOLLAR, nanos_of_dollars, normalize_decimal
+from slo.duration import parse_duration
 from slo.toml.fields import Field, keys
 from slo.toml.table_reader import TableReader, describe_value
 
@@ -88,6 +89,16 @@ def dollars(table: TableReader, field: Field) -> int | None:
         fix = f"write more than 0, and at most {MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
         table.add_problem(field.key, f"is {describe_value(value)}", fix)
     return nanos
+
+
+def duration(table: TableReader, field: Field) -> float | None:
+    """The seconds of a duration such as ``30m``."""
+    value = table.nodes[field.key].value
+    seconds = parse_duration(value) if isinstance(value, str) else None
+    if seconds is None:
+        fix = f'write a number and ms, s, m, h or d: {field.key} = "{field.example}"'
+        table.add_problem(field.key, f"is {describe_value(value)}", fix)
+    return seconds
 
 
 TEAM: Final = Field("team", _team, EVERY, 'a team\'s name; `"*"`: every team')

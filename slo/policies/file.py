@@ -14,9 +14,11 @@ from slo.budgets.budget import Budget
 from slo.budgets.ceiling import Ceiling
 from slo.objectives import ladder_levels
 from slo.objectives.objective import Objective
+from slo.policies import answer_cache as answer_caches
 from slo.policies import budgets, ceilings, contexts, objectives, reports, sinks
 from slo.policies import residency as residency_rules
 from slo.policies import stream_continuation as continuation_rules
+from slo.policies.answer_cache import AnswerCachePolicy
 from slo.policies.contexts import ContextPolicy
 from slo.policies.entries import read_entries
 from slo.policies.reports import ScheduledReport
@@ -40,6 +42,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[ScheduledReport, ...] = ()
     contexts: tuple[ContextPolicy, ...] = ()
     stream_continuation: tuple[StreamContinuation, ...] = ()
+    answer_cache: tuple[AnswerCachePolicy, ...] = ()
 
 
 class PolicyKind(NamedTuple):
@@ -71,6 +74,7 @@ KINDS: Final = (
         continuation_rules.FIELDS,
         continuation_rules.stream_continuation,
     ),
+    PolicyKind("answer_cache", "answer cache", answer_caches.FIELDS, answer_caches.answer_cache),
 )
 
 

@@ -10,7 +10,6 @@ from slo.alert import Severity
 from slo.budgets.counter import MAX_AMOUNT
 from slo.budgets.stages import Stage, StageBudget
 from slo.decimals import nanos_of_dollars, whole_number
-from slo.duration import parse_duration
 from slo.objectives.ladder_levels import ELSEWHERE, SHED, effective_ladder, is_name
 from slo.objectives.objective import (
     STAGE_METRICS,
@@ -21,7 +20,7 @@ from slo.objectives.objective import (
     RequestKind,
 )
 from slo.objectives.objective_validation import alert_problem, target_key, validate_objective
-from slo.policies.entries import FEATURE, TEAM, name_field
+from slo.policies.entries import FEATURE, TEAM, duration, name_field
 from slo.toml.fields import Field, keys, one_of, read_fields
 from slo.toml.table_reader import TableReader, describe_value
 
@@ -61,7 +60,7 @@ def _stages(table: TableReader, field: Field) -> tuple[StageBudget, ...]:
     """Budgets of stages, in the order of the stages."""
     inner = TableReader(table.nodes[field.key], tuple(Stage), table.problems)
     return tuple(
-        StageBudget(stage, Field(stage, _seconds, _SECONDS, "", example="100ms").read(inner))
+        StageBudget(stage, Field(stage, duration, _SECONDS, "", example="100ms").read(inner))
         for stage in Stage
         if stage in inner.nodes
     )
@@ -92,15 +91,6 @@ def _number(value: object, *, is_text: bool = False) -> Decimal | None:
     except ArithmeticError:
         return None
     return number if number.is_finite() and abs(number) <= 10**6 else None
-
-
-def _seconds(table: TableReader, field: Field) -> float | None:
-    value = table.nodes[field.key].value
-    seconds = parse_duration(value) if isinstance(value, str) else None
-    if seconds is None:
-        fix = f'write a number and ms, s, m, h or d: {field.key} = "{field.example}"'
-        table.add_problem(field.key, f"is {describe_value(value)}", fix)
-    return seconds
 
 
 def _nanos(table: TableReader, field: Field) -> int | None:
@@ -187,7 +177,7 @@ _COMMON: Final = (
 _P: Final = _target("p", "p = 95", _SHARE, "of times and `cost`: percent of calls, 1 to 99.999")
 _UNDER: Final = Field(
     "under",
-    _seconds,
+    duration,
     _SECONDS,
     "of times: a time up to a day: `ms`, `s`, `m`, `h`, `d`",
     missing='write under = "500ms"',
@@ -253,7 +243,7 @@ ALERT_FIELDS: Final = (
     Field("burn", _burn, _BURN, "1 to 1 / (1 - target)", missing="write burn = 6"),
     Field(
         "over",
-        _seconds,
+        duration,
         _SECONDS,
         "whole minutes, `2m` to `3d`",
         missing='write over = "30m"',

@@ -1,13 +1,14 @@
 """Dependencies of a call, all of them fakes, and calls that use them."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
 from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.calls.metering.metering import Meter
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.pipeline import serve
 from proxy.calls.ports import CallContext, Caller, Dependencies
 from proxy.catalog.catalog import Catalog
@@ -145,6 +146,13 @@ class NoPlanning:
         self, planned: Planned | Passthrough, usage: Usage | None, reason: ProviderReason | None
     ) -> None:
         return None
+
+
+class FreeCalls:
+    """Limits that every call fits into which costs nothing."""
+
+    async def admit_free(self, attempt: AttemptInfo) -> Mapping[str, str]:
+        return {}
 
 
 class LoopTasks:

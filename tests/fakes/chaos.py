@@ -26,6 +26,7 @@ from slo.usage import Usage
 from tests.fakes.answers import STREAM, chunk, failed_answer, stream
 from tests.fakes.call_dependencies import (
     FakeEstimator,
+    FreeCalls,
     LoopTasks,
     call,
     route,
@@ -98,7 +99,7 @@ class ChaosCall:
         return self.fates[min(number, len(self.fates) - 1)]
 
 
-class ChaosHarness:
+class ChaosHarness(FreeCalls):
     """The dependencies of all calls, and the calls; it is every port but the caller."""
 
     def __init__(

@@ -17,10 +17,18 @@ from proxy.calls.metering.settlement import (
     estimate_from_length,
     settle_share,
 )
-from proxy.calls.ports import CallContext
+from proxy.calls.ports import CallContext, Dependencies
 from proxy.errors import ProxyError, UpstreamError
+from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
 from slo.usage import Usage
+
+
+def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline: Timeline) -> None:
+    """Keep the receipt of a call that is sent nowhere."""
+    end = AttemptOutcome(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code)
+    deps.ledger.keep(build_receipt(AttemptInfo(call=call), end, timeline, deps.pseudonymizer))
 
 
 def record_refused(attempt: Attempt, refusal: ProxyError, *, final: bool = True) -> None:

@@ -140,8 +140,28 @@ class Admission:
             await self._settlement.wait_until_settled(
                 f"{call.id}/{attempt.number - 1}", _OUTAGE_PAUSE_S
             )
-        opened = await self._open_attempt(attempt, route, prepared, match)
-        key = (call.id, attempt.number)
+        levels = await self._hold(await self._open_attempt(attempt, route, prepared, match))
+        return rate_limit_headers(match.counted, levels, self._now()) if match.has_rate else {}
+
+    async def admit_free(self, attempt: AttemptInfo) -> Mapping[str, str]:
+        """Reserve the one request of a call that costs nothing; as ``admit`` otherwise."""
+        match = self._matcher.match(attempt.call)
+        counted = [entry for entry in match.counted if entry.budget.unit is BudgetUnit.REQUESTS]
+        if not counted or attempt.route is None:
+            return {}
+        amounts = dict.fromkeys(_REQUESTS, UNKNOWN)
+        name = f"{attempt.call.id}/{attempt.number}"
+        levels = await self._hold(_Open(name, attempt, attempt.route, counted, amounts, 0))
+        return rate_limit_headers(counted, levels, self._now())
+
+    async def _hold(self, opened: _Open) -> Sequence[CounterLevel]:
+        """Reserve what an attempt may use; returns the levels of its counters.
+
+        Raises:
+            CallerError: It does not fit.
+            Unready: As ``admit``.
+        """
+        key = (opened.attempt.call.id, opened.attempt.number)
         self._open[key] = opened
         try:
             levels = await self._reserve(opened)
@@ -149,11 +169,11 @@ class Admission:
             del self._open[key]
             if opened.is_uncertain:
                 self._settlement.release(
-                    opened.name, [counted.counter for counted in match.counted]
+                    opened.name, [counted.counter for counted in opened.counted]
                 )
             raise
         opened.sent = True
-        return rate_limit_headers(match.counted, levels, self._now()) if match.has_rate else {}
+        return levels
 
     def settle(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt, in the background."""

@@ -1,6 +1,6 @@
 """The admission gate: checks an attempt's ceilings, then its budgets, before it is sent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
@@ -26,6 +26,10 @@ class AdmissionGate:
             return passed
         headers = await self.budgets.admit(attempt, passed.prepared)
         return Admitted(passed.prepared, {**passed.headers, **headers}, passed.notes)
+
+    async def admit_free(self, attempt: AttemptInfo) -> Mapping[str, str]:
+        """As ``SpendingLimits.admit_free``; no ceiling is below nothing."""
+        return await self.budgets.admit_free(attempt)
 
     def settle(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt; budgets in the background."""

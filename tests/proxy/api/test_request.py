@@ -1,16 +1,13 @@
 import asyncio
-from urllib.parse import unquote
 
 import pytest
 
 from proxy.api.connections.body_limits import BodyMemoryLimit
 from proxy.api.refused_keys import unauthenticated_error
 from proxy.api.request import (
-    _NEEDLESS_ESCAPES,
     read_body,
     read_head,
     request_token,
-    with_usual_path,
 )
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.providers.json_size import MAX_REQUEST
@@ -150,38 +147,12 @@ def test_a_path_we_know_is_known_however_it_is_spelt(usual, end, hidden):
         assert read_head(scope(f"/v1/{usual}", raw=f"/v1/{spelt}{end}")).endpoint == usual
 
 
-@pytest.mark.parametrize(
-    ("path", "usual"),
-    [
-        ("/v1//chat/completions", "/v1/chat/completions"),
-        ("//v1/chat//completions", "/v1/chat/completions"),
-        ("/v1/models/", "/v1/models"),
-        ("/v1/models//gpt-5/", "/v1/models/gpt-5"),
-        ("/v1/models/a%2F%2Fb", "/v1/models/a//b"),
-        ("//openai/deployments/d/chat/completions", "/v1/chat/completions"),
-        ("/v1//v1/messages", "/v1/messages"),
-        ("/admin//costs", "/admin/costs"),
-    ],
-)
-def test_doubled_slashes_and_one_behind_the_models_are_left_out_of_a_path(path, usual):
-    assert with_usual_path(scope(unquote(path), raw=path))["path"] == usual
-
-
 @pytest.mark.parametrize("trimming", [";x=y", ";", "%20", "%00", "%3bx", "/%09", ";a/"])
 def test_a_path_we_know_is_not_found_with_trimmings_that_a_server_may_drop(trimming):
     with refusing(404, match=r"did you mean /v1/chat/completions\?") as caught:
         read_head(scope(raw=f"/v1/chat/completions{trimming}"))
 
     assert caught.value.code == "unknown_path"
-
-
-def test_text_without_escapes_is_read_without_decoding():
-    plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~"
-    for letter in plain:
-        for one in (f"%{ord(letter):02x}", f"%{ord(letter):02X}"):
-            assert _NEEDLESS_ESCAPES.fullmatch(one)
-    needless = [byte for byte in range(256) if _NEEDLESS_ESCAPES.fullmatch(f"%{byte:02x}")]
-    assert bytes(needless).decode() == "".join(sorted(plain + "."))
 
 
 @pytest.mark.parametrize(

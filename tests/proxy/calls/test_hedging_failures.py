@@ -19,6 +19,7 @@ from proxy.records.timeline import Timeline
 from slo.breaker import BreakerState
 from tests.fakes.answers import SHOWN, STREAMED, chunk, failed_answer, stream
 from tests.fakes.call_dependencies import (
+    FreeCalls,
     NoPlanning,
     call,
     fake_dependencies,
@@ -247,7 +248,7 @@ def receipts_of_stopped_call(
     return run_in_instant_time(work())
 
 
-class SlowRefusal:
+class SlowRefusal(FreeCalls):
     """Admits no call, and takes half a second to end when it is cancelled."""
 
     def __init__(self, error: UpstreamError | None) -> None:
@@ -299,7 +300,7 @@ def test_a_mistake_of_ours_in_one_attempt_leaves_the_other_alone():
     assert done.summary[1] == (1, "failed", "gateway_interrupted", False)
 
 
-class LimitedAdmission:
+class LimitedAdmission(FreeCalls):
     """Admits so many attempts, and refuses the others."""
 
     def __init__(self, after: int, error: Exception | None = None) -> None:

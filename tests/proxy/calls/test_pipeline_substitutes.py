@@ -16,7 +16,7 @@ from proxy.errors import ProxyError
 from proxy.providers.port import PreparedRequest
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import COMPLETION, STREAM, failed_answer, stream
-from tests.fakes.call_dependencies import call, fake_dependencies, serve_call
+from tests.fakes.call_dependencies import FreeCalls, call, fake_dependencies, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import run_in_instant_time, ticks
@@ -38,7 +38,7 @@ def catalog_with_reasoning_model(**small: Any) -> Catalog:
     return replace(two_models, models={**two_models.models, "small": other})
 
 
-class TooDear:
+class TooDear(FreeCalls):
     """A ceiling that only another model is below."""
 
     async def admit(

@@ -22,7 +22,7 @@ from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.timeline import Timeline
 from slo.concurrency import ConcurrencyLimit
-from tests.fakes.call_dependencies import NoPlanning, fake_dependencies, route
+from tests.fakes.call_dependencies import FreeCalls, NoPlanning, fake_dependencies, route
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import ManualClock, run_in_instant_time, ticks
@@ -60,7 +60,7 @@ def answered_attempt(attempt: Attempt, ttft: float) -> AnsweredAttempt:
     return AnsweredAttempt(**step, answer=answer, ttft=ttft)
 
 
-class Admits:
+class Admits(FreeCalls):
     """Answers every attempt the same."""
 
     def __init__(self, answer: Callable[[PreparedRequest], Admitted | CheaperRoute]) -> None:

@@ -1,0 +1,1 @@
+"""Answers that several callers get: found in the cache, or shared while they are under way."""

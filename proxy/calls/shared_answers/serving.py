@@ -1,0 +1,229 @@
+"""Answers a call from the cache where it may be, and otherwise has equal calls share its answer.
+
+::
+
+    call ─┬─ may not be cached ──────────────────────────────── pipeline
+          ├─ an answer is kept ───────────────────────── hit
+          ├─ an equal call is under way ─┬─ it answers ─ shared
+          │                              └─ it fails ─── the next one in line goes itself
+          └─ none of these ─ pipeline, recorded ─ kept
+
+A call waits for two equal calls at most that got no answer; then it goes alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from proxy.calls.answer_cache_port import AnswerCachePort, CacheResult
+from proxy.calls.deadlines import CallWatchdog
+from proxy.calls.ports import CallContext, Head
+from proxy.calls.route_choice import RoutingDecision
+from proxy.calls.shared_answers.flight import Flight, FlightReader, RecordingCaller
+from proxy.calls.shared_answers.shared_delivery import (
+    CACHE_HEADER,
+    FlightDelivery,
+    deliver_recorded,
+    follow,
+    media_header,
+)
+from proxy.catalog.entries import Route
+from proxy.fast_path.answer_cache.cache_request import CacheRequest
+from proxy.fast_path.answer_cache.cached_answer import CachedAnswer
+from proxy.records.receipt import Receipt
+
+#: Equal calls without an answer for which a call waits, before it goes alone.
+_MAX_FAILED_LEADERS: Final = 2
+#: Seconds that the first call's caller gets to take the rest, once the call was cut off.
+_CUT_OFF_WAIT_S: Final = 1.0
+
+ServeUpstream = Callable[[CallContext], Awaitable[None]]
+"""Answers a call from one of its routes."""
+
+
+async def serve_shared(
+    context: CallContext,
+    decision: RoutingDecision,
+    answers: AnswerCachePort,
+    serve_upstream: ServeUpstream,
+) -> None:
+    """Answer a call of a feature whose answers may be given again.
+
+    Raises:
+        ProxyError: As ``pipeline.serve``.
+    """
+    call = context.call
+    request = await answers.read(call, _requested_routes(context, decision))
+    if request is None:
+        await serve_upstream(context)
+        return
+    sharing = _SharedCall(context, decision, answers, request)
+    for _ in range(_MAX_FAILED_LEADERS):
+        if await sharing.answer():
+            return
+        if not sharing.has_followed:
+            break
+    await sharing.lead(serve_upstream)
+
+
+class _SharedCall:
+    """A call that may be answered by an answer to an equal one.
+
+    Attributes:
+        has_followed: True if it waited for an equal call, which got no answer.
+    """
+
+    def __init__(
+        self,
+        context: CallContext,
+        decision: RoutingDecision,
+        answers: AnswerCachePort,
+        request: CacheRequest,
+    ) -> None:
+        self._context = context
+        self._decision = decision
+        self._answers = answers
+        self._request = request
+        self.has_followed = False
+
+    async def answer(self) -> bool:
+        """Answer the call without sending it; False where it has to be sent."""
+        self.has_followed = False
+        if self._request.control.no_cache:
+            return False
+        if await self._answer_from_memory():
+            return True
+        if self.has_followed:
+            return False
+        found = await self._answers.fetch(self._request)
+        if found is not None:
+            await self._give(found)
+            return True
+        return await self._answer_from_memory()  # it may have come meanwhile
+
+    async def lead(self, serve_upstream: ServeUpstream) -> None:
+        """Send the call, and have its answer shared and kept.
+
+        Raises:
+            ProxyError: As ``pipeline.serve``.
+        """
+        answers, request, context = self._answers, self._request, self._context
+        answers.count(context.call, CacheResult.MISS, None)
+        flight = Flight(request.key)
+        reader = flight.join()
+        if self._joinable_flight() is None:
+            answers.flights[request.key] = flight
+        recording = RecordingCaller(context.caller, flight, reader)
+        if isinstance(context.watchdog, CallWatchdog):
+            context.watchdog.watch_caller(recording.wait_until_gone)
+        own = context.deps.tasks.start(partial(self._deliver_own, reader))
+        try:
+            await serve_upstream(msgspec.structs.replace(context, caller=recording))
+            await self._keep(flight)
+        except BaseException:
+            flight.fail()
+            self._remove(flight)
+            await asyncio.wait({own}, timeout=_CUT_OFF_WAIT_S)
+            own.cancel()
+            raise
+        self._remove(flight)
+        await self._wait_for_own(own)
+
+    async def _answer_from_memory(self) -> bool:
+        """Answer the call by what this process has; False where it has nothing."""
+        found = self._answers.find(self._request)
+        if found is not None:
+            await self._give(found)
+            return True
+        flight = self._joinable_flight()
+        if flight is None:
+            return False
+        self.has_followed = True
+        if not await follow(self._context, flight.join(), self._decision.choices[0]):
+            return False
+        saved = flight.receipt.cost_nanos if flight.receipt is not None else None
+        self._answers.count(self._context.call, CacheResult.SHARED, saved)
+        return True
+
+    async def _give(self, found: CachedAnswer) -> None:
+        self._answers.count(self._context.call, CacheResult.HIT, found.cost_nanos)
+        age_s = self._answers.age_s(found)
+        await deliver_recorded(self._context, found, age_s, self._decision.choices[0])
+
+    async def _deliver_own(self, reader: FlightReader) -> None:
+        """Give the first call's caller its answer; it may stop reading without harm to others."""
+        flight, caller = reader.flight, self._context.caller
+        stall_s = self._context.deps.retry_policy.stall_s
+
+        def receipt() -> Receipt | None:
+            return flight.receipt
+
+        try:
+            head = await reader.head()
+            if head is not None:
+                told = {**head.headers, CACHE_HEADER: f"miss; key={flight.key}"}
+                own_head = Head(head.status, told, head.model, head.notes)
+                delivery = FlightDelivery(reader, caller, receipt, nullcontext(), stall_s)
+                await delivery.deliver(own_head, b"")
+        except TimeoutError:
+            return
+        finally:
+            reader.leave()
+
+    async def _wait_for_own(self, own: asyncio.Task[None]) -> None:
+        """Wait until the first call's caller has its answer, or left.
+
+        Raises:
+            CancelledError: It left, or we stop.
+        """
+        try:
+            await asyncio.wait({own})
+        finally:
+            own.cancel()
+
+    async def _keep(self, flight: Flight) -> None:
+        """Keep the answer, if it came to its end, and from the model that was asked for."""
+        recorded, receipt, head = flight.recorded_body(), flight.receipt, flight.head
+        if recorded is None or receipt is None or head is None or receipt.reroute_reason:
+            return
+        body, closing_at = recorded
+        call, request = self._context.call, self._request
+        answer = CachedAnswer(
+            team=call.key.team,
+            feature=call.feature,
+            key=request.key,
+            started=call.arrived,
+            status=head.status,
+            media=media_header(head.headers)["content-type"],
+            model=head.model,
+            notes=head.notes,
+            body=body,
+            closing_at=closing_at,
+            cost_nanos=receipt.cost_nanos,
+            call_id=call.id,
+            tags=request.tags,
+        )
+        await self._answers.keep(request, answer)
+
+    def _joinable_flight(self) -> Flight | None:
+        """The answer that an equal call is getting; None where there is none to join."""
+        flight = self._answers.flights.get(self._request.key)
+        return flight if isinstance(flight, Flight) and flight.is_joinable else None
+
+    def _remove(self, flight: Flight) -> None:
+        """Let equal calls share this answer no longer."""
+        flights = self._answers.flights
+        if flights.get(flight.key) is flight:
+            del flights[flight.key]
+
+
+def _requested_routes(context: CallContext, decision: RoutingDecision) -> tuple[Route, ...]:
+    """The routes of the model that a call asks for, wherever it is sent just now."""
+    model = context.deps.catalog.find(context.call.model) if context.call.model else None
+    if model is not None:
+        return model.routes
+    return tuple(choice.route for choice in decision.choices)

@@ -1,0 +1,150 @@
+"""The cache of answers in a running gateway: policies, memory, and what is kept for others."""
+
+import asyncio
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from typing import Final
+
+from proxy.app_context import AppContext
+from proxy.calls.answer_cache_port import CacheResult
+from proxy.catalog.entries import Route
+from proxy.configuration import Snapshot
+from proxy.fast_path.answer_cache.answer_memory import AnswerMemory
+from proxy.fast_path.answer_cache.cache_control import ANYTHING, parse_cache_control, parse_tags
+from proxy.fast_path.answer_cache.cache_request import (
+    LARGE_BODY_BYTES,
+    CacheRequest,
+    may_be_cached,
+    read_request,
+)
+from proxy.fast_path.answer_cache.cached_answer import (
+    LARGE_ANSWER_BYTES,
+    CachedAnswer,
+    reason_not_kept,
+)
+from proxy.records.call import Call
+from proxy.services.fast_path.answer_metrics import AnswerMetrics
+from slo.policies.answer_cache import AnswerCachePolicy, answer_cache_of
+
+#: Teams' features of which it is remembered which policy they have.
+_MAX_FEATURES: Final = 4_096
+
+
+class AnswerCache:
+    """Keeps the answers of one process.
+
+    Attributes:
+        flights: Answers under way that equal calls may share, by the key of their call.
+    """
+
+    def __init__(
+        self,
+        policies: Sequence[AnswerCachePolicy],
+        memory: AnswerMemory,
+        now: Callable[[], float],
+        metrics: AnswerMetrics,
+    ) -> None:
+        self._memory = memory
+        self._now = now
+        self._metrics = metrics
+        self._by_feature: dict[tuple[str, str], AnswerCachePolicy | None] = {}
+        self.flights: MutableMapping[str, object] = {}
+        self.update(policies)
+
+    def update(self, policies: Sequence[AnswerCachePolicy]) -> None:
+        """Go by these policies from now on; an answer is as old as it is."""
+        self._policies = tuple(policies)
+        self._by_feature.clear()
+
+    def covers(self, call: Call) -> bool:
+        """True if a policy is about the call's feature."""
+        return bool(self._policies) and self._policy(call) is not None
+
+    async def read(self, call: Call, routes: Iterable[Route]) -> CacheRequest | None:
+        """As ``AnswerCachePort.read``; a large body is read on a thread."""
+        policy = self._policy(call)
+        control = parse_cache_control(call.cache_control) if call.cache_control else ANYTHING
+        if policy is None or control.no_store or not may_be_cached(call):
+            return None
+        tags = parse_tags(call.cache_tags) if call.cache_tags else ()
+        if len(call.body) < LARGE_BODY_BYTES:
+            return read_request(call, policy, routes, control, tags)
+        return await asyncio.to_thread(read_request, call, policy, routes, control, tags)
+
+    def find(self, request: CacheRequest) -> CachedAnswer | None:
+        """As ``AnswerCachePort.find``; an answer that the policy calls too old is dropped."""
+        call = request.call
+        answer = self._memory.get(call.key.team, request.key)
+        if answer is None or request.accepts(age := self.age_s(answer)):
+            return answer
+        if age >= request.policy.ttl:
+            self._memory.drop(call.key.team, request.key)
+        return None
+
+    async def fetch(self, request: CacheRequest) -> CachedAnswer | None:
+        """As ``AnswerCachePort.fetch``."""
+        return None
+
+    async def keep(self, request: CacheRequest, answer: CachedAnswer) -> None:
+        """As ``AnswerCachePort.keep``; a long answer is looked through on a thread."""
+        endpoint, body, reusable = request.call.endpoint, answer.body, request.policy.reusable
+        if len(body) < LARGE_ANSWER_BYTES:
+            why = reason_not_kept(endpoint, body, keeps_tool_calls=reusable)
+        else:
+            why = await asyncio.to_thread(
+                reason_not_kept, endpoint, body, keeps_tool_calls=reusable
+            )
+        if not why and not self._memory.put(answer):
+            why = "too long"
+        self._metrics.note_kept(why)
+
+    def age_s(self, answer: CachedAnswer) -> float:
+        """As ``AnswerCachePort.age_s``."""
+        return max(self._now() - answer.started, 0.0)
+
+    def count(self, call: Call, result: CacheResult, saved_nanos: int | None) -> None:
+        """As ``AnswerCachePort.count``."""
+        self._metrics.count((call.key.team, call.feature), result, saved_nanos)
+
+    def purge(
+        self, team: str, *, feature: str | None = None, tag: str | None = None, key: str = ""
+    ) -> int:
+        """Drop a team's answers of a feature, with a tag, of a key; returns their number.
+
+        What is left out bounds nothing: without any, all of the team's answers go.
+        """
+
+        def is_meant(answer: CachedAnswer) -> bool:
+            return (
+                (feature is None or answer.feature == feature)
+                and (tag is None or tag in answer.tags)
+                and (not key or answer.key == key)
+            )
+
+        return self._memory.purge(team, is_meant)
+
+    def _policy(self, call: Call) -> AnswerCachePolicy | None:
+        """The policy of a call's feature; remembered, for features are whatever callers say."""
+        caller = (call.key.team_name, call.feature)
+        try:
+            return self._by_feature[caller]
+        except KeyError:
+            if len(self._by_feature) >= _MAX_FEATURES:
+                self._by_feature.clear()
+            policy = self._by_feature[caller] = answer_cache_of(self._policies, *caller)
+            return policy
+
+
+def build_answer_cache(context: AppContext) -> AnswerCache | None:
+    """The cache of a gateway, which follows its policies; None without a policies file."""
+    if context.settings.policies is None:
+        return None
+    memory = AnswerMemory(context.settings.answer_cache_mb * 2**20)
+    metrics = AnswerMetrics(memory, context.opened.keyring.team_name)
+    context.publish(metrics)
+    cache = AnswerCache(context.policies.answer_cache, memory, context.now, metrics)
+
+    async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+        return lambda: cache.update(snapshot.policies.answer_cache)
+
+    context.follow(prepare)
+    return cache

@@ -1,0 +1,167 @@
+"""The answers of one process, by its policies and its clock."""
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.calls.answer_cache_port import CacheResult
+from proxy.fast_path.answer_cache.answer_memory import AnswerMemory
+from proxy.fast_path.answer_cache.cache_request import CacheRequest
+from proxy.services.fast_path.answer_cache import AnswerCache
+from proxy.services.fast_path.answer_metrics import AnswerMetrics
+from slo.policies.answer_cache import AnswerCachePolicy
+from tests.fakes.call_dependencies import call, route
+from tests.fakes.clock import ManualClock
+from tests.proxy.fast_path.answer_cache.test_cached_answer import ANSWER
+
+POLICY = AnswerCachePolicy(name="all", feature="chat", ttl=60.0, reusable=True)
+BODY = json.dumps({"model": "m", "messages": []}).encode()
+WHOLE = b'{"choices":[{"finish_reason":"stop"}]}'
+
+
+class CacheHarness:
+    """A cache with a clock to turn."""
+
+    def __init__(self, *policies: AnswerCachePolicy) -> None:
+        self.clock = ManualClock(1_000.0)
+        memory = AnswerMemory(2**22)
+        self.metrics = AnswerMetrics(memory, lambda team: team)
+        self.cache = AnswerCache(policies or (POLICY,), memory, self.clock, self.metrics)
+
+    def read(self, body: bytes = BODY, **fields: Any) -> CacheRequest | None:
+        return asyncio.run(self.cache.read(call(body, **fields), (route(),)))
+
+    def request(self, **fields: Any) -> CacheRequest:
+        found = self.read(**fields)
+        assert found is not None
+        return found
+
+    def keep(self, request: CacheRequest, body: bytes = WHOLE, **fields: Any) -> None:
+        answer = msgspec.structs.replace(
+            ANSWER,
+            **{
+                "key": request.key,
+                "feature": "chat",
+                "body": body,
+                "started": self.clock.now,
+                "tags": request.tags,
+                **fields,
+            },
+        )
+        asyncio.run(self.cache.keep(request, answer))
+
+
+def test_an_answer_is_found_until_it_is_too_old():
+    cache = CacheHarness()
+    request = cache.request()
+    cache.keep(request)
+    cache.clock.now += 59.0
+    found = cache.cache.find(request)
+    cache.clock.now += 1.0
+
+    assert found is not None
+    assert cache.cache.age_s(found) == 60.0
+    assert cache.cache.find(request) is None
+
+
+def test_an_answer_too_old_for_one_caller_stays_for_others():
+    cache = CacheHarness()
+    cache.keep(cache.request())
+    cache.clock.now += 30.0
+
+    assert cache.cache.find(cache.request(cache_control="max-age=10")) is None
+    assert cache.cache.find(cache.request()) is not None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"feature": "other"}, {"cache_control": "no-store"}, {"endpoint": "files"}],
+    ids=["no-policy", "no-store", "endpoint"],
+)
+def test_a_call_that_no_policy_covers_or_its_caller_excepts_is_not_cached(fields):
+    assert CacheHarness().read(**fields) is None
+
+
+def test_a_cache_covers_the_features_of_its_policies_as_they_are_now():
+    cache = CacheHarness()
+    asked, other = call(BODY), call(BODY, feature="other")
+    before = (cache.cache.covers(asked), cache.cache.covers(other))
+    cache.cache.update([msgspec.structs.replace(POLICY, feature="other")])
+    after = (cache.cache.covers(asked), cache.cache.covers(other))
+    cache.cache.update([])
+
+    assert (before, after) == ((True, False), (False, True))
+    assert not cache.cache.covers(other)
+
+
+def test_a_large_body_and_a_long_answer_are_read_like_small_ones():
+    cache = CacheHarness()
+    body = json.dumps({"model": "m", "input": "x" * 200_000}).encode()
+    request = cache.request(body=body)
+    cache.keep(request, WHOLE + b" " * 600_000)
+
+    assert cache.cache.find(request) is None  # it would take more than an eighth of the memory
+    cache.keep(request, WHOLE + b" " * 200_000)
+    assert cache.cache.find(request) is not None
+
+
+def test_an_unfinished_answer_is_not_kept():
+    cache = CacheHarness()
+    cache.keep(cache.request(), b'{"choices":[{"finish_reason":"length"}]}')
+
+    assert cache.cache.find(cache.request()) is None
+
+
+@pytest.mark.parametrize(
+    ("purged", "is_left"),
+    [
+        ({"feature": "chat"}, False),
+        ({"feature": "other"}, True),
+        ({"tag": "kb"}, False),
+        ({"tag": "other"}, True),
+        ({"key": "other"}, True),
+        ({}, False),
+    ],
+)
+def test_a_team_can_purge_its_answers_by_feature_tag_and_key(purged, is_left):
+    cache = CacheHarness()
+    request = cache.request(cache_tags="kb, prices")
+    cache.keep(request)
+
+    assert cache.cache.purge("team_2", **purged) == 0
+    assert cache.cache.purge("team_1", **purged) == 1 - is_left
+    assert (cache.cache.find(request) is not None) is is_left
+
+
+def test_a_purge_by_key_drops_that_answer():
+    cache = CacheHarness()
+    request = cache.request()
+    cache.keep(request)
+
+    assert cache.cache.purge("team_1", key=request.key) == 1
+
+
+def test_features_without_number_are_forgotten():
+    cache = CacheHarness(msgspec.structs.replace(POLICY, feature="*"))
+    for number in range(5_000):
+        assert cache.cache.covers(call(BODY, feature=str(number)))
+
+    assert len(cache.cache._by_feature) <= 4_096
+
+
+def test_calls_are_counted_by_the_part_of_the_cache_in_them():
+    cache = CacheHarness()
+    cache.cache.count(call(BODY), CacheResult.HIT, 1_500_000_000)
+    cache.cache.count(call(BODY), CacheResult.MISS, None)
+    samples = {
+        (sample.name, sample.labels.get("result")): sample.value
+        for metric in cache.metrics.collect()
+        for sample in metric.samples
+    }
+
+    assert samples["thriftgate_answer_cache_calls_total", "hit"] == 1
+    assert samples["thriftgate_answer_cache_calls_total", "miss"] == 1
+    assert samples["thriftgate_answer_cache_saved_usd_total", None] == 1.5
