@@ -26,7 +26,7 @@ from compaction.reading.token_estimate import estimate_tokens
 from compaction.recall.removed_messages import RemovedMessages
 
 #: Version of the algorithm: changes whenever the same conversation is compacted to other bytes.
-ALGORITHM_VERSION: Final = 13
+ALGORITHM_VERSION: Final = 14
 _UNTOUCHED: Final = frozenset({CompactionMode.OFF, CompactionMode.NATIVE})
 
 

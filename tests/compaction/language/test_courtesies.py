@@ -44,7 +44,23 @@ def test_a_courtesy_is_told_from_a_sentence_that_tells_something(code):
 
 @pytest.mark.parametrize(
     "text",
-    ["Done.", "Booked.", "Yes.", "No.", "Confirmed.", "3.", "", "Great, 9:40.", "Of course not."],
+    [
+        "I'm glad I could help, enjoy the rest of your day.",
+        "Sure, I can help you with that.",
+        "It was my pleasure. See you soon!",
+        "Thank you for calling. Have fun!",
+    ],
+)
+def test_offers_of_help_and_farewells_are_courtesies(text):
+    assert is_courtesy(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Done.", "Booked.", "Yes.", "No.", "Confirmed.", "3.", "", "Great, 9:40."),
+        *("Of course not.", "I can do that.", "I can help you with that for 9 €."),
+    ],
 )
 def test_an_outcome_an_answer_or_a_figure_is_no_courtesy(text):
     assert not is_courtesy(text)
