@@ -27,6 +27,7 @@ from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready
 from proxy.pages.app import key_authentication, pages_app
 from proxy.pages.resources.contexts import contexts_router
+from proxy.pages.resources.feedback import feedback_router
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.amounts import quantity
@@ -42,6 +43,7 @@ from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
 from proxy.services.fast_path.answer_cache import build_answer_cache
 from proxy.services.fast_path.contexts import build_contexts
+from proxy.services.fast_path.small_first import running_small_first
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import running_objectives
@@ -214,13 +216,20 @@ async def _endpoint(
     ):
         contexts, authenticate = build_contexts(context, pool, ticks), key_authentication(context)
         pages.include_router(contexts_router(context.opened, contexts, authenticate, context.now))
-        call_deps = replace(deps, contexts=contexts)
+        small_first = running_small_first(context, dispatcher.listen, ticks)
+        if small_first is not None:
+            pages.include_router(feedback_router(small_first, authenticate))
+        call_deps = replace(deps, contexts=contexts, small_first=small_first)
         front = Endpoint(
             pages,
             call_deps,
             _endpoint_dependencies(context.settings, context.opened, context.now, ticks),
         )
-        reloader.follow(_catalog_follower(call_deps, pool, (front.update, update_own_calls)))
+        own_calls = [update_own_calls]
+        if small_first is not None:
+            small_first.use(call_deps)
+            own_calls.append(small_first.use)
+        reloader.follow(_catalog_follower(call_deps, pool, (front.update, *own_calls)))
         reloading = context.tasks.keep(reloader.run)
         yield front
         context.tasks.end(reloading)

@@ -64,6 +64,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/cli/engines/engine_status.py": "tests/proxy/cli/engines/test_engine_processes.py",
     "proxy/cli/gateway_process.py": "tests/proxy/cli/test_serve.py",
     "proxy/pages/resources/contexts.py": "tests/whole/test_contexts.py",
+    "proxy/pages/resources/feedback.py": "tests/whole/test_small_first.py",
     "proxy/store/sql/views/events.py": "tests/proxy/pages/resources/ledger/test_events.py",
     "proxy/store/sql/views/features.py": "tests/proxy/pages/resources/ledger/test_features.py",
     "proxy/store/sql/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",

@@ -189,10 +189,12 @@ def _choose_routes(call: Call, deps: Dependencies) -> RoutingDecision:
         ProxyError: It is sent nowhere.
     """
     choices = check_residency(call, requested_routes(call, deps.catalog))
-    if deps.router is None:
-        return RoutingDecision(choices=choices)
-    decision = deps.router.decide(call, choices)
-    if call.regions is None:
+    decision = RoutingDecision(choices=choices)
+    if deps.router is not None:
+        decision = deps.router.decide(call, choices)
+    if deps.small_first is not None:
+        decision = deps.small_first.decide(call, decision)
+    if call.regions is None or decision.choices is choices:
         return decision
     allowed = allowed_choices(call, decision.choices) or choices
     return msgspec.structs.replace(decision, choices=allowed)
@@ -229,6 +231,8 @@ async def finish(attempt: Attempt, answered: AnsweredAttempt) -> None:
     delivery = Delivery(attempt.context, answered.info, reader, answered.answer)
     try:
         await delivery.deliver()
+        if (small_first := attempt.context.deps.small_first) is not None:
+            small_first.note_answer(attempt.context.call, answered.answer.meter)
     finally:
         delivery.settle()
         attempt.close()

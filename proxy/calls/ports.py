@@ -242,6 +242,18 @@ class ContextsPort(Protocol):
         ...
 
 
+class SmallFirstPort(Protocol):
+    """Sends calls to a small model first, as far as the loss by it is proved small."""
+
+    def decide(self, call: Call, decision: RoutingDecision) -> RoutingDecision:
+        """The routes of a call, those of a small model before the others where it is to answer."""
+        ...
+
+    def note_answer(self, call: Call, meter: Meter) -> None:
+        """Note that a call is answered: its answer may be compared in the background."""
+        ...
+
+
 class RoutingPort(Protocol):
     """Moves calls to other routes while objectives are missed."""
 
@@ -319,6 +331,7 @@ class Dependencies:
     sent: SentAttemptSink | None = None
     contexts: ContextsPort | None = None
     answers: AnswerCachePort | None = None
+    small_first: SmallFirstPort | None = None
 
     def for_call(self, call: Call) -> "Dependencies":
         """The same with the model aliases of the call's team; as they are for a model in a path.

@@ -15,6 +15,7 @@ from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, ProxyError, UpstreamError
 from proxy.providers.openai.responses_request import ReasoningUse
 from proxy.records.call import Call
+from proxy.records.receipt import ServedBy
 from slo.usage import Usage
 
 #: Codes and words by which upstreams say that a prompt is too long.
@@ -99,6 +100,8 @@ class RouteChoice(msgspec.Struct, frozen=True):
         is_alias: True if the name in the call is an alias of its model, so that the request is
             translated to what that model takes.
         reasoning: Fate of reasoning that the caller of a translated call sends back.
+        served_by: The part of the fast path that chose it.
+        instead_of: The route of the model asked for, in whose place a small model's is taken.
     """
 
     route: Route
@@ -109,6 +112,8 @@ class RouteChoice(msgspec.Struct, frozen=True):
     replica: ReplicaTicket | None = None
     is_alias: bool = False
     reasoning: ReasoningUse = "sealed"
+    served_by: ServedBy = ServedBy.NOBODY
+    instead_of: Route | None = None
 
 
 class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from slo.objectives.objective import Objective
 from slo.policies import answer_cache as answer_caches
 from slo.policies import budgets, ceilings, contexts, objectives, reports, sinks
 from slo.policies import residency as residency_rules
+from slo.policies import small_first as small_first_rules
 from slo.policies import stream_continuation as continuation_rules
 from slo.policies.answer_cache import AnswerCachePolicy
 from slo.policies.contexts import ContextPolicy
@@ -24,6 +25,7 @@ from slo.policies.entries import read_entries
 from slo.policies.reports import ScheduledReport
 from slo.policies.residency import Residency
 from slo.policies.sinks import Sink
+from slo.policies.small_first import SmallFirst
 from slo.policies.stream_continuation import StreamContinuation
 from slo.toml.fields import Field
 from slo.toml.nodes import Node
@@ -43,6 +45,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     contexts: tuple[ContextPolicy, ...] = ()
     stream_continuation: tuple[StreamContinuation, ...] = ()
     answer_cache: tuple[AnswerCachePolicy, ...] = ()
+    small_first: tuple[SmallFirst, ...] = ()
 
 
 class PolicyKind(NamedTuple):
@@ -75,6 +78,9 @@ KINDS: Final = (
         continuation_rules.stream_continuation,
     ),
     PolicyKind("answer_cache", "answer cache", answer_caches.FIELDS, answer_caches.answer_cache),
+    PolicyKind(
+        "small_first", "small-first rule", small_first_rules.FIELDS, small_first_rules.small_first
+    ),
 )
 
 
@@ -98,11 +104,13 @@ def read(top: Node) -> Policies:
 
 
 def models(top: Node) -> Iterator[Node]:
-    """The models that ladders and ceilings name."""
+    """The models that ladders, ceilings and small-first rules name."""
     for node in _names(top, "objectives", "ladder"):
         if ladder_levels.is_model(node.value):
             yield node
     yield from _names(top, "ceilings", "cheaper")
+    for entry in top.value["small_first"].value if "small_first" in top.value else ():
+        yield from (entry.value[key] for key in ("small", "judge") if key in entry.value)
 
 
 def _names(top: Node, kind: str, key: str) -> Iterator[Node]:

@@ -83,6 +83,8 @@ class Attempt:
             reroute_reason=choice.reroute_reason,
             headers=choice_headers(choice, replica),
             replica=replica,
+            served_by=choice.served_by,
+            instead_of=choice.instead_of,
         )
         self.step = StartedAttempt(info=info)
 

@@ -23,7 +23,7 @@ from proxy.records.compaction_result import (
     CompactionResult,
     compaction_savings,
 )
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.records.timeline import Timeline
 from proxy.tokens.text_size import text_tokens
 from slo.budgets.counter import MAX_AMOUNT
@@ -46,7 +46,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     ``sent_at`` is the timeline's clock when it was sent, None before that; ``replica_use`` is its
     use of a replica that is paid by the hour, ``replica`` the chosen one and why, "" for none;
     ``translated`` is the call in the API of the route's upstream, None where that is the caller's;
-    ``recall`` counts rounds of recall; ``continued`` is the call with the answer's beginning.
+    ``recall`` counts rounds of recall; ``continued`` is the call with the answer's beginning;
+    ``instead_of`` is the route of the model asked for, in whose place a small model's is taken.
     """
 
     call: Call
@@ -64,6 +65,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     translated: ConvertedCall | None = None
     recall: RecallTally | None = None
     continued: Call | None = None
+    served_by: ServedBy = ServedBy.NOBODY
+    instead_of: Route | None = None
 
     @property
     def asked_call(self) -> Call:
@@ -242,7 +245,22 @@ def _optimiser_fields(
     if attempt.recall is not None and attempt.recall.rounds:
         fields.update(_recall_fields(attempt, attempt.recall, (end, single), fields))
     fields.update(_cache_fields(attempt, end))
+    if attempt.served_by:
+        fields |= {"served_by": attempt.served_by, "fast_path_nanos": _small_nanos(attempt, end)}
     return fields
+
+
+def _small_nanos(attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
+    """Nano-dollars that a small model saved against the one asked for, cold; None where unknown.
+
+    The answer is taken to be as long as the other model's would have been.
+    """
+    paid = attempt_cost(attempt, end)
+    large = attempt.instead_of.tariff if attempt.instead_of is not None else None
+    if paid is None or large is None or end.usage is None:
+        return None
+    direct = call_cost(end.usage, large, attempt.call.arrived, STANDARD_TERMS)
+    return None if direct is None else direct.effective_nanos - paid.effective_nanos
 
 
 def _unplanned_why(planned: Planned | Passthrough) -> str:

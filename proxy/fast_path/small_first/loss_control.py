@@ -135,16 +135,38 @@ class LossControl(msgspec.Struct):
         waiting = self.pending.pop(call_id, None)
         if waiting is None:
             return False
-        self.verdicts += 1
         if waiting.costs is not None:
             self.awaited -= 1
             self.bound.add(waiting.costs.of(verdict))
-        self.model.learn(
-            waiting.feature, waiting.traits, unbiased_loss(self.promise.error, verdict)
-        )
+        loss = unbiased_loss(self.promise.error, verdict)
+        self.learn(waiting.feature, waiting.traits, loss)
+        return True
+
+    def learn(self, feature: str, traits: CallTraits, loss: float) -> None:
+        """Learn a loss; what proves nothing, such as a caller's feedback, comes here, too."""
+        self.verdicts += 1
+        self.model.learn(feature, traits, loss)
         if self.verdicts % _FIT_EVERY == 0:
             self.model.fit()
-        return True
+
+    def withdraw(self, call_id: str) -> None:
+        """Await no verdict of a call: the small model did not answer it, or nobody compares it.
+
+        For a call that it did answer this would hide a loss; such a one counts as lost for ever.
+        """
+        waiting = self.pending.pop(call_id, None)
+        if waiting is not None and waiting.costs is not None:
+            self.awaited -= 1
+            self.small -= 1
+
+    def is_small(self, call_id: str) -> bool:
+        """True if a verdict is awaited of a call that was sent small."""
+        waiting = self.pending.get(call_id)
+        return waiting is not None and waiting.costs is not None
+
+    def update_error(self, error: JudgeError) -> None:
+        """Use another error of the judge from now on; calls under way keep theirs."""
+        self.promise = msgspec.structs.replace(self.promise, error=error)
 
     def _send_small(
         self,

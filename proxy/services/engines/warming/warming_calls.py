@@ -73,7 +73,7 @@ class _Listener:
         await self._stop.wait()
 
 
-class _Unplanned:
+class Unplanned:
     """Sends every call unmodified."""
 
     async def plan(self, _call: Call, _route: object) -> Passthrough:
@@ -101,7 +101,7 @@ class _Unplanned:
 def warming_sender(deps: Dependencies, ticks: Callable[[], float]) -> WarmingSender:
     """A sender of warming calls."""
     own = replace(
-        deps, planning=_Unplanned(), compaction=None, router=None, replicas=None,
+        deps, planning=Unplanned(), compaction=None, router=None, replicas=None,
         latency_target=None, retry_policy=_PATIENCE,
     )  # fmt: skip
 

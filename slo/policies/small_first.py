@@ -1,0 +1,97 @@
+"""The small-first rules of a policies file: which features' calls may go to a small model first."""
+
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from slo.budgets.budget import EVERY
+from slo.policies.entries import FEATURE, TEAM, name_field
+from slo.toml.fields import Field, read_fields
+from slo.toml.table_reader import TableReader, describe_value
+
+
+class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
+    """Lets calls go to a small model as far as the loss against the one asked for is proved small.
+
+    Attributes:
+        small: The public name of the small model.
+        judge: That of the model which compares answers; "" for the one asked for.
+        max_loss: Answers that may be lost, as a share of the calls of a team under the rule.
+        judged_share: The share of calls whose two answers are compared at most.
+        judge_error: The share of comparisons that is wrong, as long as little is known of it.
+    """
+
+    name: str
+    team: str = EVERY
+    feature: str = EVERY
+    small: str = ""
+    judge: str = ""
+    max_loss: float = 0.01
+    judged_share: float = 0.1
+    judge_error: float = 0.1
+
+    def applies_to(self, team: str, feature: str) -> bool:
+        """True if it is about calls of this team and feature."""
+        return self.team in {EVERY, team} and self.feature in {EVERY, feature}
+
+
+def small_first(table: TableReader) -> SmallFirst:
+    """The rule of a table, with stand-ins where it has problems."""
+    return SmallFirst(**read_fields(table, FIELDS))
+
+
+def _share(table: TableReader, field: Field) -> float | None:
+    """A percentage from 0.1 % to 30 %, such as ``"1%"``."""
+    value = table.nodes[field.key].value
+    share = None
+    if isinstance(value, str) and value.endswith("%"):
+        try:
+            share = float(Decimal(value[:-1]) / 100)
+        except ArithmeticError:
+            share = None
+    if share is None or not 0.001 <= share <= 0.3:
+        fix = f'write 0.1 % to 30 %, such as "{field.example}"'
+        table.add_problem(field.key, f"is {describe_value(value)}", fix)
+        return None
+    return share
+
+
+FIELDS: Final = (
+    name_field("support-small-first"),
+    TEAM,
+    FEATURE,
+    Field(
+        "small",
+        str,
+        "",
+        "public name of the small model",
+        missing='write small = "gpt-5.4-mini"',
+        example="gpt-5.4-mini",
+    ),
+    Field("judge", str, "", "model that compares answers; none: the one asked for"),
+    Field(
+        "max_loss",
+        _share,
+        0.01,
+        "share of a team's calls under the rule that may get a worse answer",
+        shown='`"1%"`',
+        example="1%",
+    ),
+    Field(
+        "judged_share",
+        _share,
+        0.1,
+        "share of calls whose two answers are compared at most",
+        shown='`"10%"`',
+        example="10%",
+    ),
+    Field(
+        "judge_error",
+        _share,
+        0.1,
+        "share of comparisons that is wrong, until it is estimated from both orders",
+        shown='`"10%"`',
+        example="10%",
+    ),
+)

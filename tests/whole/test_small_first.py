@@ -1,0 +1,109 @@
+"""Calls go to a small model as far as comparisons prove it, over HTTP, with receipts of all."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from proxy.records.receipt import Receipt, ServedBy
+from tests.fakes.fallback_gateway import FallbackGateway, fallback_gateway
+from tests.fakes.plain_http import PLAIN
+
+RULE = """
+[[small_first]]
+name = "first"
+feature = "easy"
+small = "spare"
+max_loss = "30%"
+judged_share = "30%"
+"""
+EASY = {"x-thriftgate-feature": "easy"}
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[FallbackGateway]:
+    with fallback_gateway(tmp_path, RULE) as running:
+        yield running
+
+
+def receipts(gateway: FallbackGateway, call_id: str) -> list[Receipt]:
+    store = gateway.gateway.store
+    assert store.drain.flush(20)
+    return list(store.ledger.attempts(call_id))
+
+
+def ask(gateway: FallbackGateway, number: int, **fields: Any) -> str:
+    answer = gateway.ask("main", f"Say the number {number}.", extra_headers=EASY, **fields)
+    return str(answer.headers["x-request-id"])
+
+
+def first_small_call(gateway: FallbackGateway, **fields: Any) -> str:
+    """The id of the first call that the small model answers."""
+    for number in range(600):
+        call_id = ask(gateway, number, **fields)
+        (receipt,) = receipts(gateway, call_id)
+        if receipt.served_by is ServedBy.SMALL:
+            return call_id
+        assert receipt.served_by is ServedBy.LARGE
+        time.sleep(0.01)
+    raise AssertionError("no call went to the small model")
+
+
+def feedback(gateway: FallbackGateway, body: Any, key: str = "") -> httpx.Response:
+    return httpx.post(
+        f"{gateway.url}/thriftgate/feedback",
+        json=body,
+        headers={"authorization": f"Bearer {key or gateway.key}"},
+        verify=PLAIN,
+        trust_env=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_calls_go_to_the_small_model_once_comparisons_allow_it(gateway):
+    call_id = first_small_call(gateway)
+
+    (receipt,) = receipts(gateway, call_id)
+    assert receipt.route == "lab/spare"
+    assert receipt.model == "main"
+    assert receipt.reroute_reason == "first: small model first"
+    assert receipt.fast_path_nanos is not None
+    assert receipt.fast_path_nanos > 0
+    compared = [
+        receipt
+        for receipt in gateway.gateway.store.ledger.receipts_since(0)
+        if any("compares a small model" in note for note in receipt.notes)
+    ]
+    assert len(compared) >= 60
+    assert all(receipt.feature == "easy" for receipt in compared)
+    assert all(receipt.fast_path_nanos == -receipt.cost_nanos for receipt in compared)
+    assert {receipt.route for receipt in compared} >= {"lab/main", "lab/spare"}
+    assert feedback(gateway, {"call_id": call_id, "rating": "up"}).status_code == 200
+
+
+def test_calls_of_other_features_are_not_weighed(gateway):
+    answer = gateway.ask("main")
+
+    (receipt,) = receipts(gateway, answer.headers["x-request-id"])
+    assert receipt.served_by is ServedBy.NOBODY
+    assert receipt.route == "lab/main"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"call_id": "call_other", "rating": "up"}, 404),
+        ({"call_id": "call_other", "rating": "fine"}, 400),
+        ({}, 400),
+    ],
+)
+def test_feedback_on_no_small_answer_is_refused(gateway, body, status):
+    assert feedback(gateway, body).status_code == status
+
+
+def test_feedback_needs_a_key(gateway):
+    assert feedback(gateway, {"call_id": "call_x", "rating": "up"}, key="sk-no").status_code == 401
