@@ -31,6 +31,8 @@ _FAILURES_SHARE: Final = 0.5
 #: high. With a factor of 1.02 desks lose values of later calls at a quarter of the tokens.
 _MAX_SEEDED_TOKENS, _MAX_SEEDED_CANDIDATES, _MAX_SEEDS = 1_500, 200, 4
 _BETTER, _SEED_SLACK = 1.1, 0.1
+#: Maximum tokens of a room that one may pass: more would miss the target.
+_SMALL_ROOM_TOKENS: Final = 120
 
 
 class _Offer:
@@ -189,7 +191,8 @@ class Fitting:
         if not filling.take_failures(offers):
             offers = [offer for offer in offers if offer.candidate.fact.kind is not FactKind.ACTION]
         filling.take_slices(offers)
-        if seed in offers and seed.prices[variant] <= filling.room + _SEED_SLACK * room:
+        slack = _SEED_SLACK * room if room <= _SMALL_ROOM_TOKENS else 0.0
+        if seed in offers and seed.prices[variant] <= filling.room + slack:
             filling.take(seed, variant)
         filling.take_worthiest(offers)
         return _Filled(filling.worth, filling.room, [offer.taken for offer in self._offers])
