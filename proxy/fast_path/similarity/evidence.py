@@ -52,6 +52,10 @@ class SimilarityEvidence(msgspec.Struct):
         """True where an answer of this score lies at or above the proved point."""
         return self.point is not None and score >= self.point.score
 
+    def checked_share(self, share: float) -> float:
+        """The share of hits to check: as the feature says, and all of them after a wrong one."""
+        return 1.0 if self.drift.is_alarmed else share
+
     def learn(self, answer: SimilarAnswer, *, was_right: bool, was_served: bool) -> bool:
         """Learns from a checked pair; returns true where this stopped serving.
 

@@ -49,6 +49,11 @@ class DriftTest(msgspec.Struct):
 
     evidence: float = 0.0
 
+    @property
+    def is_alarmed(self) -> bool:
+        """True from a wrong hit on until enough right ones: each hit is to be checked."""
+        return self.evidence > 0.0
+
     def observe(self, promise: float, *, was_right: bool) -> bool:
         """Counts a checked hit; returns true where serving has to stop."""
         drifted = min(_MAX_DRIFT_SHARE, _DRIFT_FACTOR * promise)

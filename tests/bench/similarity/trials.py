@@ -19,7 +19,7 @@ from proxy.fast_path.similarity.vectors import (
 from tests.bench.similarity.question_sets import AskedQuestion
 
 #: Neighbours found once for all orders of asking; about half of them were asked before.
-_KNOWN_NEIGHBOURS: Final = 160
+_KNOWN_NEIGHBOURS: Final = 80
 _COSINES: Final = (0.8, 0.9, 0.95)
 _PROMISE: Final = 0.005
 

@@ -67,6 +67,17 @@ def test_wrong_hits_end_serving_and_void_the_proof(stored):
     assert evidence.stops == 1
 
 
+def test_every_hit_is_checked_after_a_wrong_one_until_enough_were_right(stored):
+    evidence = copy_of(stored)
+    assert evidence.checked_share(0.1) == 0.1
+
+    evidence.learn(answer(0.9), was_right=False, was_served=True)
+    assert evidence.checked_share(0.1) == 1.0
+    for _ in range(60):
+        evidence.learn(answer(0.9), was_right=True, was_served=True)
+    assert evidence.checked_share(0.1) == 0.1
+
+
 def test_right_hits_keep_serving(stored):
     evidence = copy_of(stored)
 

@@ -1,0 +1,79 @@
+"""Parts a request into question and context, and gives answers a digest that equal ones share.
+
+The question is the text of the last message, if a user wrote it; the context is all else. Two
+requests of one context differ by their questions only.
+"""
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from blake3 import blake3
+
+#: Field of the body that holds the turns, by endpoint.
+_TURNS: Final = {"chat/completions": "messages", "messages": "messages", "responses": "input"}
+_TEXT_BLOCKS: Final = frozenset({"text", "input_text"})
+_DIGEST_BYTES: Final = 16
+
+
+class AskedInContext(NamedTuple):
+    """A request's question, and a digest of all else that it holds."""
+
+    question: str
+    context: str
+
+
+def split_request(endpoint: str, body: dict[str, Any]) -> AskedInContext | None:
+    """A request's question and context; None where the last turn is no plain text of a user.
+
+    Args:
+        endpoint: Such as "chat/completions".
+        body: The JSON of the request, which is not changed.
+    """
+    name = _TURNS.get(endpoint)
+    turns = body.get(name) if name else None
+    if isinstance(turns, str):
+        return _parted(body, name, None, turns)
+    if not isinstance(turns, list) or not turns or not isinstance(turns[-1], dict):
+        return None
+    last = turns[-1]
+    text = _plain_text(last.get("content"))
+    if last.get("role") != "user" or text is None:
+        return None
+    around = {key: value for key, value in last.items() if key != "content"}
+    return _parted(body, name, [*turns[:-1], around], text)
+
+
+def answer_digest(text: str) -> str:
+    """A digest that answers share which differ in blanks, capitals or order of fields."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        value = " ".join(text.casefold().split()).rstrip(".!")
+    return _digest(value)
+
+
+def _parted(
+    body: dict[str, Any], name: str | None, others: list[Any] | None, text: str
+) -> AskedInContext | None:
+    """The question, and the digest of a body in which it does not stand."""
+    try:
+        return AskedInContext(text, _digest({**body, name or "": others}))
+    except (RecursionError, UnicodeEncodeError):
+        return None
+
+
+def _plain_text(content: object) -> str | None:
+    """The text of a message that holds one text and nothing else."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list) or len(content) != 1 or not isinstance(content[0], dict):
+        return None
+    block: dict[str, object] = content[0]
+    text = block.get("text")
+    is_plain = block.keys() == {"type", "text"} and block["type"] in _TEXT_BLOCKS
+    return text if is_plain and isinstance(text, str) else None
+
+
+def _digest(value: object) -> str:
+    """The hash of a value's JSON with sorted fields."""
+    return blake3(msgspec.json.encode(value, order="sorted")).hexdigest(_DIGEST_BYTES)

@@ -1,0 +1,97 @@
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.fast_path.similarity.request_parts import answer_digest, split_request
+
+CHAT = {
+    "model": "m",
+    "temperature": 0,
+    "messages": [
+        {"role": "system", "content": "Name the intent."},
+        {"role": "user", "content": "where is my card"},
+    ],
+}
+
+
+def chat(**changes):
+    return {**copy.deepcopy(CHAT), **changes}
+
+
+def split(body, endpoint="chat/completions"):
+    parts = split_request(endpoint, body)
+    assert parts is not None
+    return parts
+
+
+def asking(content, role="user"):
+    return chat(messages=[CHAT["messages"][0], {"role": role, "content": content}])
+
+
+def test_requests_that_differ_by_their_question_share_a_context():
+    assert split(asking("where is it")).question == "where is it"
+    assert split(asking("where is it")).context == split(CHAT).context
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        chat(model="n"),
+        chat(temperature=1),
+        chat(tools=[{"type": "function"}]),
+        chat(messages=[{"role": "system", "content": "Other."}, CHAT["messages"][1]]),
+        chat(messages=[CHAT["messages"][1]]),
+        chat(messages=[CHAT["messages"][0], {**CHAT["messages"][1], "name": "bob"}]),
+    ],
+)
+def test_any_other_difference_is_another_context(other):
+    assert split(other).context != split(CHAT).context
+
+
+def test_text_block_is_a_question_and_an_image_is_none():
+    block = {"type": "text", "text": "where is it"}
+
+    assert split(asking([block])).question == "where is it"
+    assert split_request("chat/completions", asking([block, {"type": "image_url"}])) is None
+    assert split_request("chat/completions", asking([{**block, "cache_control": {}}])) is None
+
+
+def test_last_turn_of_an_assistant_or_tool_is_no_question():
+    assert split_request("chat/completions", asking("so", role="assistant")) is None
+    assert split_request("chat/completions", {"messages": []}) is None
+    assert split_request("embeddings", {"input": "text"}) is None
+
+
+def test_responses_input_may_be_a_text_or_a_list():
+    turn = {"role": "user", "content": [{"type": "input_text", "text": "where is it"}]}
+
+    assert split({"input": "where is it"}, "responses").question == "where is it"
+    assert split({"input": [turn]}, "responses").question == "where is it"
+
+
+def test_request_is_not_changed_by_splitting_it():
+    body = chat()
+    split(body)
+
+    assert body == CHAT
+
+
+def test_equal_answers_share_a_digest():
+    assert answer_digest('{"a": 1, "b": 2}') == answer_digest('{"b":2,"a":1}')
+    assert answer_digest("Card  arrival.\n") == answer_digest("card arrival")
+    assert answer_digest("card arrival") != answer_digest("card delivery")
+    assert answer_digest("1") != answer_digest("2")
+
+
+@given(st.text())
+def test_any_answer_has_a_digest(text):
+    assert answer_digest(text) == answer_digest(text)
+
+
+@given(st.text(), st.text())
+def test_answers_of_different_words_have_different_digests(one, other):
+    words = [" ".join(text.casefold().split()) for text in (f"x {one} y", f"x {other} y")]
+
+    assert (answer_digest(f"x {one} y") == answer_digest(f"x {other} y")) == (words[0] == words[1])
