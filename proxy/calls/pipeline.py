@@ -25,6 +25,7 @@ from functools import partial
 import msgspec
 
 from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.attempts.checking import check
 from proxy.calls.attempts.failed_attempts import (
     pause_before_attempt,
     record_cancelled,
@@ -217,7 +218,8 @@ async def begin(attempt: Attempt) -> Opening:
         if isinstance(reserved, CheaperRoute):
             return reserved
         accepted = await send(attempt, reserved)
-        return await recall(attempt, await commit(attempt, accepted))
+        begun = await recall(attempt, await commit(attempt, accepted))
+        return begun if attempt.choice.checks is None else await check(attempt, begun)
     except UpstreamError as failure:
         return failure
 

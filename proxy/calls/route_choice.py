@@ -13,6 +13,7 @@ from proxy.calls.metering.finished_turn import FinishedTurn
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, ProxyError, UpstreamError
+from proxy.fast_path.small_first.answer_checks import CheckRules
 from proxy.providers.openai.responses_request import ReasoningUse
 from proxy.records.call import Call
 from proxy.records.receipt import ServedBy
@@ -102,6 +103,7 @@ class RouteChoice(msgspec.Struct, frozen=True):
         reasoning: Fate of reasoning that the caller of a translated call sends back.
         served_by: The part of the fast path that chose it.
         instead_of: The route of the model asked for, in whose place a small model's is taken.
+        checks: Checks that its whole answer must pass; None for none.
     """
 
     route: Route
@@ -114,6 +116,7 @@ class RouteChoice(msgspec.Struct, frozen=True):
     reasoning: ReasoningUse = "sealed"
     served_by: ServedBy = ServedBy.NOBODY
     instead_of: Route | None = None
+    checks: CheckRules | None = None
 
 
 class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):

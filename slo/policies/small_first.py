@@ -7,8 +7,11 @@ import msgspec
 
 from slo.budgets.budget import EVERY
 from slo.policies.entries import FEATURE, TEAM, name_field
-from slo.toml.fields import Field, read_fields
+from slo.toml.fields import Field, list_of, read_fields
 from slo.toml.table_reader import TableReader, describe_value
+
+#: Checks of a small model's answer.
+CHECKS: Final = ("finish", "tools", "schema")
 
 
 class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +23,9 @@ class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
         max_loss: Answers that may be lost, as a share of the calls of a team under the rule.
         judged_share: The share of calls whose two answers are compared at most.
         judge_error: The share of comparisons that is wrong, as long as little is known of it.
+        checks: Checks that a small model's whole answer must pass, or the other model answers.
+        min_margin: The least mean lead in log-probability of its tokens; None to ask none.
+        pattern: A pattern that its text must hold; "" for none.
     """
 
     name: str
@@ -30,6 +36,9 @@ class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
     max_loss: float = 0.01
     judged_share: float = 0.1
     judge_error: float = 0.1
+    checks: tuple[str, ...] = ()
+    min_margin: float | None = None
+    pattern: str = ""
 
     def applies_to(self, team: str, feature: str) -> bool:
         """True if it is about calls of this team and feature."""
@@ -55,6 +64,15 @@ def _share(table: TableReader, field: Field) -> float | None:
         table.add_problem(field.key, f"is {describe_value(value)}", fix)
         return None
     return share
+
+
+def _margin(table: TableReader, field: Field) -> float | None:
+    value = table.nodes[field.key].value
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    if is_number and 0 <= value <= 100:
+        return float(value)
+    table.add_problem(field.key, f"is {describe_value(value)}", "write 0 to 100, such as 1.5")
+    return None
 
 
 FIELDS: Final = (
@@ -94,4 +112,17 @@ FIELDS: Final = (
         shown='`"10%"`',
         example="10%",
     ),
+    Field(
+        "checks",
+        list_of(CHECKS),
+        (),
+        "of whole answers to chat calls: `finish`, `tools`, `schema`; one that fails is not given",
+    ),
+    Field(
+        "min_margin",
+        _margin,
+        None,
+        "the same: least mean lead of its tokens in log-probability; without any, it fails",
+    ),
+    Field("pattern", str, "", "the same: a pattern its text must hold, without look-around"),
 )

@@ -253,9 +253,12 @@ def _optimiser_fields(
 def _small_nanos(attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
     """Nano-dollars that a small model saved against the one asked for, cold; None where unknown.
 
-    The answer is taken to be as long as the other model's would have been.
+    The answer is taken to be as long as the other model's would have been. One that failed, or was
+    not accepted, cost all that it cost.
     """
     paid = attempt_cost(attempt, end)
+    if paid is not None and attempt.instead_of is not None and end.outcome is Outcome.FAILED:
+        return -paid.effective_nanos
     large = attempt.instead_of.tariff if attempt.instead_of is not None else None
     if paid is None or large is None or end.usage is None:
         return None

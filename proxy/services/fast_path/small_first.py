@@ -22,6 +22,7 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_ro
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import Snapshot
+from proxy.fast_path.small_first.answer_checks import AnswerCheck, CheckRules
 from proxy.fast_path.small_first.call_traits import CallTraits, read_traits
 from proxy.fast_path.small_first.judge_channel import Verdict, combine_orders, estimate_error
 from proxy.fast_path.small_first.loss_control import LossControl, Promise, new_control
@@ -231,8 +232,14 @@ def _give_up(opened: _OpenCall, call_id: str) -> None:
 
 def _small_choices(rule: SmallFirst, model: Model, large: RouteChoice) -> tuple[RouteChoice, ...]:
     """The routes of the small model, in the place of the one asked for."""
+    checks = None
+    if rule.checks or rule.pattern or rule.min_margin is not None:
+        names = tuple(AnswerCheck(name) for name in rule.checks)
+        checks = CheckRules(names, rule.min_margin, rule.pattern)
     return tuple(
-        msgspec.structs.replace(choice, served_by=ServedBy.SMALL, instead_of=large.route)
+        msgspec.structs.replace(
+            choice, served_by=ServedBy.SMALL, instead_of=large.route, checks=checks
+        )
         for choice in substitute_routes(model, f"{rule.name}: small model first")
     )
 

@@ -1,7 +1,8 @@
 import pytest
 
+from proxy.fast_path.small_first.answer_checks import AnswerCheck
 from slo.policies.file import models
-from slo.policies.small_first import SmallFirst
+from slo.policies.small_first import CHECKS, SmallFirst
 from slo.toml.nodes import parse_toml
 from tests.slo.policies.policy_files import mistakes, read_policies
 
@@ -10,6 +11,18 @@ TABLE = '[[small_first]]\nname = "a"\nsmall = "mini"\n'
 
 def test_rule_has_defaults_for_all_but_its_name_and_small_model():
     assert read_policies(TABLE).small_first == (SmallFirst(name="a", small="mini"),)
+
+
+def test_checks_of_small_answers_are_read():
+    (rule,) = read_policies(
+        f'{TABLE}checks = ["schema"]\nmin_margin = 1.5\npattern = "yes|no"'
+    ).small_first
+
+    assert (rule.checks, rule.min_margin, rule.pattern) == (("schema",), 1.5, "yes|no")
+
+
+def test_every_check_of_answers_can_be_chosen():
+    assert set(CHECKS) == set(AnswerCheck)
 
 
 def test_shares_are_written_as_percentages():
@@ -27,6 +40,8 @@ def test_shares_are_written_as_percentages():
         (f'{TABLE}max_loss = "50%"', "small_first.a.max_loss: is"),
         (f"{TABLE}max_loss = 1", "write 0.1 % to 30 %"),
         (f'{TABLE}judged_share = "x%"', "small_first.a.judged_share: is"),
+        (f"{TABLE}min_margin = -1", "write 0 to 100"),
+        (f'{TABLE}checks = ["look"]', "small_first.a.checks"),
         (f'{TABLE}smal = "x"', "smal: is not known"),
     ],
 )

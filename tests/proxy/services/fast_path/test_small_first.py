@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
@@ -10,6 +11,7 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import Snapshot
+from proxy.fast_path.small_first.answer_checks import AnswerCheck, CheckRules
 from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.services.fast_path.comparisons import Comparison
@@ -132,6 +134,14 @@ def test_rule_of_another_feature_weighs_no_call():
     harness.decide()
 
     assert not harness.routing.states
+
+
+def test_checks_of_the_rule_go_with_the_small_routes_alone():
+    rule = msgspec.structs.replace(RULE, checks=("finish",), pattern="yes")
+    small, large = Harness(rule).until_small().choices
+
+    assert small.checks == CheckRules((AnswerCheck.FINISH,), None, "yes")
+    assert large.checks is None
 
 
 def test_teams_have_states_of_their_own():
