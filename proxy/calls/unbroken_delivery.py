@@ -19,8 +19,8 @@ from proxy.providers.readers import PassthroughReader
 from proxy.providers.sse import BLANK_LINES
 from proxy.providers.stream_endings import midway_failure, truncated_stream
 
-#: Bytes of a stream that are remembered; a longer one is not continued.
-_MAX_REMEMBERED_BYTES: Final = 2 * 1024 * 1024
+#: Bytes of a stream that are remembered, as many as its meter keeps; a longer one is not continued.
+_MAX_REMEMBERED_BYTES: Final = 4 * 1024 * 1024
 #: Bytes from which on they are read again on a thread.
 _MIN_THREADED_BYTES: Final = 16 * 1024
 
@@ -99,7 +99,7 @@ class UnbrokenDelivery(Delivery):
         broken: The stream, where it broke off and is to be continued; the caller got no error.
     """
 
-    __slots__ = ("_held", "_part", "broken")
+    __slots__ = ("_held", "_is_same", "_part", "broken")
 
     def __init__(
         self,
@@ -113,6 +113,7 @@ class UnbrokenDelivery(Delivery):
         if part.seam is not None:
             reader = SeamReader(reader, part.seam)
         super().__init__(context, attempt, reader, answer)
+        self._is_same = isinstance(reader, PassthroughReader)
         self._part = part
         self._held = b""
         self.broken: BrokenStream | None = None
@@ -136,9 +137,16 @@ class UnbrokenDelivery(Delivery):
             if failure is not None:
                 self._held = piece
                 raise failure
-        out = super()._rewrite(piece)
+        is_same = self._is_same and not self._answer.meter.is_broken
+        out = piece if is_same else self._rewrite_plainly(piece)
         self._part.delivered.add(out)
         return out
+
+    def _rewrite_plainly(self, piece: bytes) -> bytes:
+        """The caller's part of a piece of a stream that is not continued."""
+        if self._is_same:
+            self._reader = None
+        return super()._rewrite(piece)
 
     def _failure_of(self, piece: bytes) -> UpstreamError | None:
         """The failure of a piece with an upstream's error, or of the rest of a torn event."""
@@ -146,6 +154,7 @@ class UnbrokenDelivery(Delivery):
         if meter.is_broken:
             return midway_failure()
         is_torn = not piece.endswith(BLANK_LINES) and not meter.is_complete
+        is_torn = is_torn and len(piece) <= _MAX_REMEMBERED_BYTES  # a larger one comes in pieces
         return truncated_stream() if is_torn else None
 
     async def _cut_short(self, reason: ProxyError) -> None:
@@ -174,7 +183,7 @@ class UnbrokenDelivery(Delivery):
             await super()._cut_short(reason)
             return
         try:
-            out = super()._rewrite(self._held)
+            out = self._rewrite_plainly(self._held)
             if self._answer.meter.is_broken:
                 out = await self._settle_end(out, reason)
         except UpstreamError as failure:
