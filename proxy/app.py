@@ -213,10 +213,10 @@ async def _endpoint(
         ),
         pages_app(context, dispatcher, telemetry, limits, reloader, ticks) as pages,
         running_reports(context),
+        running_small_first(context, dispatcher.listen, ticks) as small_first,
     ):
         contexts, authenticate = build_contexts(context, pool, ticks), key_authentication(context)
         pages.include_router(contexts_router(context.opened, contexts, authenticate, context.now))
-        small_first = running_small_first(context, dispatcher.listen, ticks)
         if small_first is not None:
             pages.include_router(feedback_router(small_first, authenticate))
         call_deps = replace(deps, contexts=contexts, small_first=small_first)

@@ -85,6 +85,13 @@ def test_calls_go_to_the_small_model_once_comparisons_allow_it(gateway):
     assert feedback(gateway, {"call_id": call_id, "rating": "up"}).status_code == 200
 
 
+def test_state_is_kept_when_the_gateway_stops(tmp_path):
+    with fallback_gateway(tmp_path, RULE) as running:
+        ask(running, 1)
+
+    assert len(list((tmp_path / "gateway" / "small_first").glob("*.json"))) == 1
+
+
 def test_calls_of_other_features_are_not_weighed(gateway):
     answer = gateway.ask("main")
 

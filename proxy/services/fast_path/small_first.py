@@ -1,11 +1,13 @@
 """Sends calls to a small model first where a rule asks for it and the loss is proved small.
 
 Only the first turn of a conversation is weighed: a later one would lose its warm prefix. Each team
-has a state of its own under each rule; it lives in this process, and begins with the large model.
+has a state of its own under each rule, in this process; it begins with the large model.
 """
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from secrets import SystemRandom
 from typing import Final, TypeVar
@@ -29,6 +31,11 @@ from proxy.fast_path.small_first.loss_control import LossControl, Promise, new_c
 from proxy.records.call import MESSAGES, Call
 from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.services.fast_path.comparisons import Comparison, Comparisons, question_text
+from proxy.services.fast_path.small_first_states import (
+    SAVE_INTERVAL_S,
+    StateFiles,
+    TeamControl,
+)
 from proxy.store.sql.ids import call_ids
 from slo.policies.small_first import SmallFirst
 
@@ -42,14 +49,6 @@ _MAX_BODY_BYTES: Final = 256 * 1024
 _UPDATE_ERROR_EVERY: Final = 25
 _ENDPOINTS: Final = frozenset({CHAT, MESSAGES, RESPONSES})
 _SECRET_DRAWS: Final = SystemRandom()
-
-
-class TeamControl(msgspec.Struct):
-    """The state of a team under a rule, and how often both orders of its comparisons agreed."""
-
-    control: LossControl
-    agreements: int = 0
-    pairs: int = 0
 
 
 class _OpenCall(msgspec.Struct, frozen=True):
@@ -69,9 +68,12 @@ class SmallFirstRouting:
     """
 
     def __init__(
-        self, comparisons: Comparisons, draw: Callable[[], float] = _SECRET_DRAWS.random
+        self,
+        comparisons: Comparisons,
+        draw: Callable[[], float] = _SECRET_DRAWS.random,
+        states: Mapping[tuple[str, str], TeamControl] | None = None,
     ) -> None:
-        self.states: OrderedDict[tuple[str, str], TeamControl] = OrderedDict()
+        self.states: OrderedDict[tuple[str, str], TeamControl] = OrderedDict(states or {})
         self._comparisons = comparisons
         self._draw = draw
         self._rules: tuple[SmallFirst, ...] = ()
@@ -86,9 +88,11 @@ class SmallFirstRouting:
     def update(self, snapshot: Snapshot) -> None:
         """Apply the rules of a snapshot; states of rules that stay are kept."""
         self._rules, self._catalog = snapshot.policies.small_first, snapshot.catalog
-        names = {rule.name for rule in self._rules}
-        for key in [key for key in self.states if key[1] not in names]:
-            del self.states[key]
+        rules = {rule.name: rule for rule in self._rules}
+        for key, state in list(self.states.items()):
+            rule = rules.get(key[1])
+            if rule is None or not _is_promised(rule, state.control.promise):
+                del self.states[key]
 
     def use(self, deps: Dependencies) -> None:
         """Compare answers with these dependencies from now on."""
@@ -209,6 +213,11 @@ class SmallFirstRouting:
         return state
 
 
+def _is_promised(rule: SmallFirst, promise: Promise) -> bool:
+    """True if a rule promises what was promised: what is proved of less holds for no more."""
+    return (rule.max_loss, rule.judged_share) == (promise.max_loss, promise.judged_share)
+
+
 def _remember(calls: dict[K, V], key: K, value: V) -> None:
     """Remember a call; forget the oldest where there are too many."""
     calls[key] = value
@@ -244,20 +253,35 @@ def _small_choices(rule: SmallFirst, model: Model, large: RouteChoice) -> tuple[
     )
 
 
-def running_small_first(
+@asynccontextmanager
+async def running_small_first(
     around: AppContext,
     listen: Callable[[Callable[[Receipt], None]], None],
     ticks: Callable[[], float],
-) -> SmallFirstRouting | None:
-    """The routing to small models by the policies in force; None without a policies file.
+) -> AsyncIterator[SmallFirstRouting | None]:
+    """Runs the routing to small models; yields it, None without a policies file.
 
     Args:
         listen: Has each receipt handed to a receiver.
     """
     if around.settings.policies is None:
-        return None
-    small_first = SmallFirstRouting(Comparisons(around.now, ticks, call_ids()))
+        yield None
+        return
+    files = StateFiles(around.settings.folder / "small_first")
+    comparisons = Comparisons(around.now, ticks, call_ids())
+    small_first = SmallFirstRouting(comparisons, states=files.load())
     small_first.update(Snapshot(around.catalog, around.policies))
     around.follow(small_first.prepare)
     listen(small_first.observe)
-    return small_first
+    saving = around.tasks.keep(partial(_save_repeatedly, files, small_first))
+    try:
+        yield small_first
+    finally:
+        around.tasks.end(saving)
+        await files.save(small_first.states)
+
+
+async def _save_repeatedly(files: StateFiles, small_first: SmallFirstRouting) -> None:
+    while True:
+        await asyncio.sleep(SAVE_INTERVAL_S)
+        await files.save(small_first.states)

@@ -224,3 +224,16 @@ def test_state_goes_with_its_rule():
 
     assert not harness.routing.states
     assert harness.decide().choices[0].served_by is ServedBy.NOBODY
+
+
+def test_rule_with_another_promise_begins_anew():
+    harness = Harness()
+    harness.decide()
+    catalog = Catalog(models={}, upstreams={}, default=LARGE)
+    same, stricter = RULE, msgspec.structs.replace(RULE, max_loss=0.01)
+
+    harness.routing.update(Snapshot(catalog, Policies(small_first=(same,))))
+    assert harness.routing.states
+
+    harness.routing.update(Snapshot(catalog, Policies(small_first=(stricter,))))
+    assert not harness.routing.states

@@ -1,0 +1,82 @@
+"""States of teams under rules outlive a restart; what cannot be read is left out."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from proxy.fast_path.small_first.call_traits import read_traits
+from proxy.fast_path.small_first.loss_control import Promise, new_control
+from proxy.services.fast_path.small_first_states import StateFiles, TeamControl
+
+KEY = ("team_1", "first")
+TRAITS = read_traits("Say the number 1.", has_schema=False, tools=0, turns=1)
+
+
+def state(calls: int = 300) -> TeamControl:
+    made = TeamControl(new_control(Promise()), agreements=3, pairs=4)
+    for number in range(calls):
+        made.control.decide(str(number), "chat", TRAITS, (0.1, 0.1))
+        made.control.learn("chat", TRAITS, 0.0)
+    return made
+
+
+def save(files: StateFiles, states: dict[tuple[str, str], TeamControl]) -> None:
+    asyncio.run(files.save(states))
+
+
+def test_state_is_as_it_was_after_a_restart(tmp_path):
+    saved = state()
+    save(StateFiles(tmp_path), {KEY: saved})
+
+    loaded = StateFiles(tmp_path).load()
+
+    assert loaded == {KEY: saved}
+    draws = (0.5, 0.5)
+    decided = [one.control.decide("x", "chat", TRAITS, draws) for one in (saved, loaded[KEY])]
+    assert decided[0] == decided[1]
+
+
+def test_only_states_that_changed_are_written_again(tmp_path):
+    files, states = StateFiles(tmp_path), {KEY: state(), ("team_2", "first"): state()}
+    save(files, states)
+    for path in tmp_path.iterdir():
+        path.unlink()
+
+    states[KEY].control.decide("new", "chat", TRAITS, (0.5, 0.5))
+    save(files, states)
+
+    assert set(StateFiles(tmp_path).load()) == {KEY}
+
+
+def test_file_goes_with_its_state(tmp_path):
+    files = StateFiles(tmp_path)
+    save(files, {KEY: state()})
+
+    save(files, {})
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b'{"form": "old", "team": "a", "rule": "b", "state": {}}', b"\xff"],
+    ids=["empty", "torn", "of another form", "no text"],
+)
+def test_file_that_cannot_be_read_is_left_out(tmp_path, content):
+    save(StateFiles(tmp_path), {KEY: state()})
+    (tmp_path / "other.json").write_bytes(content)
+
+    assert set(StateFiles(tmp_path).load()) == {KEY}
+
+
+def test_state_that_cannot_be_written_stops_nothing(tmp_path, caplog):
+    (tmp_path / "file").write_text("no folder")
+
+    save(StateFiles(tmp_path / "file"), {KEY: state(1)})
+
+    assert "was not stored" in caplog.text
+
+
+def test_nothing_is_loaded_from_a_folder_that_is_not_there(tmp_path: Path):
+    assert StateFiles(tmp_path / "none").load() == {}
