@@ -26,6 +26,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready
 from proxy.pages.app import key_authentication, pages_app
+from proxy.pages.resources.answers import answers_router
 from proxy.pages.resources.contexts import contexts_router
 from proxy.pages.resources.feedback import feedback_router
 from proxy.prefix.planner import Planner
@@ -41,7 +42,7 @@ from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
-from proxy.services.fast_path.answer_cache import build_answer_cache
+from proxy.services.fast_path.answer_setup import running_answers
 from proxy.services.fast_path.contexts import build_contexts
 from proxy.services.fast_path.small_first import running_small_first
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
@@ -214,12 +215,16 @@ async def _endpoint(
         pages_app(context, dispatcher, telemetry, limits, reloader, ticks) as pages,
         running_reports(context),
         running_small_first(context, dispatcher.listen, ticks) as small_first,
+        running_answers(context) as answers,
     ):
         contexts, authenticate = build_contexts(context, pool, ticks), key_authentication(context)
         pages.include_router(contexts_router(context.opened, contexts, authenticate, context.now))
         if small_first is not None:
             pages.include_router(feedback_router(small_first, authenticate))
-        call_deps = replace(deps, contexts=contexts, small_first=small_first)
+        if answers is not None:
+            pages.include_router(answers_router(answers.purge, authenticate))
+        cache = None if answers is None else answers.cache
+        call_deps = replace(deps, contexts=contexts, small_first=small_first, answers=cache)
         front = Endpoint(
             pages,
             call_deps,
@@ -285,7 +290,6 @@ async def _dependencies(
             stream_continuation=context.policies.stream_continuation,
             tracing=tracing,
             sent=context.opened.sent,
-            answers=build_answer_cache(context),
         )
         (warm_with := partial(_serve_own_calls, replicas))(deps)
         yield deps, dispatcher, (entry, router), warm_with

@@ -59,6 +59,7 @@ from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.report_deliveries import ReportDeliveries
 from proxy.store.sql.rollups.pending_sums import PendingSums
 from proxy.store.sql.rows import upsert
+from proxy.store.sql.settings.answer_purges import AnswerPurges
 from proxy.store.sql.settings.compactions import Compactions
 from proxy.store.sql.settings.contexts import Contexts
 from proxy.store.sql.settings.layouts import Layouts
@@ -126,7 +127,7 @@ class Store:
         self.compactions = Compactions(engine)
         self.compaction_settings = compaction_settings(self.compactions)
         self.compaction_receipts = CompactionReceipts(engine)
-        self.fallbacks = RecentFallbacks(engine)
+        self.fallbacks, self.answer_purges = RecentFallbacks(engine), AnswerPurges(engine)
         self.savings, self.arms = Savings(engine), ArmMeasurements(engine)
         self.journal = Journal(folder)
         self.sent = SentAttempts(folder, self.journal.removed)

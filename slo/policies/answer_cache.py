@@ -13,7 +13,7 @@ from slo.toml.table_reader import TableReader, describe_value
 
 #: Seconds for which an answer is kept where the file does not say, and the longest it may say.
 _DEFAULT_TTL_S: Final = 3_600.0
-_MAX_TTL_S: Final = 30 * 86_400.0
+MAX_TTL_S: Final = 30 * 86_400.0
 _MAX_IGNORED_FIELDS: Final = 20
 #: Names of a body's fields, from the outside in, with dots between them.
 _FIELD_PATH: Final = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}")
@@ -57,7 +57,7 @@ def answer_cache_of(
 
 def _ttl(table: TableReader, field: Field) -> float | None:
     seconds = duration(table, field)
-    if seconds is not None and not 0 < seconds <= _MAX_TTL_S:
+    if seconds is not None and not 0 < seconds <= MAX_TTL_S:
         fix = "write more than 0s and at most 30d"
         table.add_problem(field.key, f"is {describe_value(table.nodes[field.key].value)}", fix)
         return None

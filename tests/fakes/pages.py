@@ -21,7 +21,9 @@ async def authenticate(request: Request) -> Key:
     return KEY
 
 
-def page(router: APIRouter, path: str, **head: Any) -> tuple[int, Any, dict[str, str]]:
+def page(
+    router: APIRouter, path: str, method: str = "GET", **head: Any
+) -> tuple[int, Any, dict[str, str]]:
     """A page's status, body and headers; its JSON is read.
 
     Raises:
@@ -30,7 +32,7 @@ def page(router: APIRouter, path: str, **head: Any) -> tuple[int, Any, dict[str,
     app = FastAPI()
     app.include_router(router)
     app.add_exception_handler(ProxyError, _raise_error)
-    answer = run_in_instant_time(answer_of_app(app, scope(path, "GET", **head)))
+    answer = run_in_instant_time(answer_of_app(app, scope(path, method, **head)))
     is_json = answer.headers["content-type"] == "application/json"
     return answer.status, json.loads(answer.body) if is_json else answer.body, answer.headers
 

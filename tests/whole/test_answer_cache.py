@@ -161,6 +161,27 @@ def test_two_teams_never_share_an_answer(cached_gateway: GatewayFixture, feature
     assert own.headers["x-thriftgate-cache"].startswith("hit")
 
 
+@pytest.mark.parametrize("purged", ["tag=kb/7", "key=KEY", "feature=FEATURE"])
+def test_a_purged_answer_is_not_given_again(
+    cached_gateway: GatewayFixture, feature: str, purged: str
+) -> None:
+    path, fields = CALLS["chat"]
+    headers = {"x-thriftgate-cache-tags": "prices, kb/7"}
+    first = post(cached_gateway, path, fields, feature, **headers)
+    key = first.headers["x-thriftgate-cache"].removeprefix("miss; key=")
+    query = purged.replace("KEY", key).replace("FEATURE", feature)
+    answer = httpx.delete(
+        f"{cached_gateway.url}/thriftgate/answers?{query}",
+        headers={"authorization": f"Bearer {cached_gateway.key}"},
+        trust_env=False,
+        verify=PLAIN,
+    )
+    again = post(cached_gateway, path, fields, feature)
+
+    assert (answer.status_code, answer.json()["purged_here"]) == (200, 1)
+    assert again.headers["x-thriftgate-cache"].startswith("miss")
+
+
 def test_without_a_policies_file_no_answer_is_kept(
     start_gateway: Any, feature: str, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
-from proxy.records.receipt import Outcome, PhasesFrom, Receipt, dollars, recall_text
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy, dollars, recall_text
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
@@ -50,12 +50,30 @@ def explain(terminal: Terminal) -> Callable[..., None]:
 
 def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
     """One attempt in lines."""
-    cost = "at no known price" if receipt.cost_nanos is None else f"${dollars(receipt.cost_nanos)}"
     yield (
         f"Attempt {receipt.attempt + 1} of {receipt.call_id}, {format_time(receipt.started)}:"
         f" team {team}, feature {feature_name(receipt.feature)},"
         f" {receipt.model or receipt.endpoint}."
     )
+    if receipt.served_by is ServedBy.CACHE:
+        yield _cached_line(receipt)
+    else:
+        yield from _sent_lines(receipt)
+    if receipt.segments is not None:
+        yield from receipt.segments.lines()
+    yield from _compaction_lines(receipt)
+    yield from _time_lines(receipt)
+    yield from _cache_lines(receipt)
+    if receipt.miss == MissReason.DIVERGED.value:
+        words = shlex.join(("thriftgate", "layout", "show", team, receipt.feature))
+        yield f"What is proposed for the feature: `{words}`."
+    for note in receipt.notes:
+        yield f"Note: {note}."
+
+
+def _sent_lines(receipt: Receipt) -> Iterator[str]:
+    """The lines on where an attempt was sent, and how it was planned."""
+    cost = "at no known price" if receipt.cost_nanos is None else f"${dollars(receipt.cost_nanos)}"
     how = f" ({receipt.error})" if receipt.error else ""
     if receipt.outcome is Outcome.REFUSED:
         yield f"The gateway refused it with {receipt.status}{how}, and sent it nowhere."
@@ -67,16 +85,19 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
     if receipt.reroute_reason:
         yield f"It went there in place of what it asked for: {receipt.reroute_reason}."
     yield _planning_line(receipt)
-    if receipt.segments is not None:
-        yield from receipt.segments.lines()
-    yield from _compaction_lines(receipt)
-    yield from _time_lines(receipt)
-    yield from _cache_lines(receipt)
-    if receipt.miss == MissReason.DIVERGED.value:
-        words = shlex.join(("thriftgate", "layout", "show", team, receipt.feature))
-        yield f"What is proposed for the feature: `{words}`."
-    for note in receipt.notes:
-        yield f"Note: {note}."
+
+
+def _cached_line(receipt: Receipt) -> str:
+    """The line on a call that an answer to an equal call answered."""
+    how = f" ({receipt.error})" if receipt.error else ""
+    saved = receipt.fast_path_nanos
+    worth = "" if saved is None else f"; its answer cost {money(saved)} the first time"
+    if receipt.outcome is Outcome.HUNG_UP:
+        return "The caller hung up before it had the answer to another call; it cost nothing."
+    return (
+        f"The answer to another call answered it with {receipt.status}{how}, so nothing was sent"
+        f"{worth}."
+    )
 
 
 def _outcome_text(receipt: Receipt) -> str:

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Final
 
-from proxy.app_context import AppContext
 from proxy.calls.answer_cache_port import CacheResult
 from proxy.catalog.entries import Route
-from proxy.configuration import Snapshot
 from proxy.fast_path.answer_cache.answer_memory import AnswerMemory
+from proxy.fast_path.answer_cache.answer_purges import AnswerPurge, PurgeLog
 from proxy.fast_path.answer_cache.cache_control import ANYTHING, parse_cache_control, parse_tags
 from proxy.fast_path.answer_cache.cache_request import (
     LARGE_BODY_BYTES,
@@ -46,6 +45,7 @@ class AnswerCache:
         self._memory = memory
         self._now = now
         self._metrics = metrics
+        self._purges = PurgeLog()
         self._by_feature: dict[tuple[str, str], AnswerCachePolicy | None] = {}
         self.flights: MutableMapping[str, object] = {}
         self.update(policies)
@@ -93,6 +93,8 @@ class AnswerCache:
             why = await asyncio.to_thread(
                 reason_not_kept, endpoint, body, keeps_tool_calls=reusable
             )
+        if not why and self._purges.covers(answer):
+            why = "purged"
         if not why and not self._memory.put(answer):
             why = "too long"
         self._metrics.note_kept(why)
@@ -105,22 +107,10 @@ class AnswerCache:
         """As ``AnswerCachePort.count``."""
         self._metrics.count((call.key.team, call.feature), result, saved_nanos)
 
-    def purge(
-        self, team: str, *, feature: str | None = None, tag: str | None = None, key: str = ""
-    ) -> int:
-        """Drop a team's answers of a feature, with a tag, of a key; returns their number.
-
-        What is left out bounds nothing: without any, all of the team's answers go.
-        """
-
-        def is_meant(answer: CachedAnswer) -> bool:
-            return (
-                (feature is None or answer.feature == feature)
-                and (tag is None or tag in answer.tags)
-                and (not key or answer.key == key)
-            )
-
-        return self._memory.purge(team, is_meant)
+    def purge(self, purge: AnswerPurge) -> int:
+        """Give a team's answers again no longer; returns how many are dropped from memory."""
+        self._purges.note(purge)
+        return self._memory.purge(purge.team, purge.covers)
 
     def _policy(self, call: Call) -> AnswerCachePolicy | None:
         """The policy of a call's feature; remembered, for features are whatever callers say."""
@@ -132,19 +122,3 @@ class AnswerCache:
                 self._by_feature.clear()
             policy = self._by_feature[caller] = answer_cache_of(self._policies, *caller)
             return policy
-
-
-def build_answer_cache(context: AppContext) -> AnswerCache | None:
-    """The cache of a gateway, which follows its policies; None without a policies file."""
-    if context.settings.policies is None:
-        return None
-    memory = AnswerMemory(context.settings.answer_cache_mb * 2**20)
-    metrics = AnswerMetrics(memory, context.opened.keyring.team_name)
-    context.publish(metrics)
-    cache = AnswerCache(context.policies.answer_cache, memory, context.now, metrics)
-
-    async def prepare(snapshot: Snapshot) -> Callable[[], None]:
-        return lambda: cache.update(snapshot.policies.answer_cache)
-
-    context.follow(prepare)
-    return cache

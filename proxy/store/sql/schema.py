@@ -294,6 +294,13 @@ contexts = table(
 )
 """Texts that teams keep here and name in calls; a version never changes."""
 
+answer_purges = table(
+    "answer_purges",
+    *keys_of(TEXT, "team", "scope", "name"),
+    *columns_of(Timestamp, "purged_at"),
+)
+"""Answers that may not be given again, up to a time."""
+
 arm_measurement = table(
     "arm_measurement",
     *keys_of(Integer, "id"),

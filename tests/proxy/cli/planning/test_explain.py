@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.planning.explain import attempt_lines, explain
-from proxy.records.receipt import Outcome, PhasesFrom
+from proxy.records.receipt import Outcome, PhasesFrom, ServedBy
 from slo.usage import Usage
 from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt, an_engine_receipt
@@ -67,6 +67,31 @@ def test_a_reason_in_words_is_reported_as_it_is() -> None:
     lines = list(attempt_lines(a_receipt(1, unplanned_why="planning took too long"), "acme"))
 
     assert "It was not planned: planning took too long." in lines
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        (
+            {"fast_path_nanos": 140_000},
+            (
+                "The answer to another call answered it with 200, so nothing was sent;"
+                " its answer cost $0.00014 the first time."
+            ),
+        ),
+        ({}, "The answer to another call answered it with 200, so nothing was sent."),
+        (
+            {"outcome": Outcome.HUNG_UP},
+            "The caller hung up before it had the answer to another call; it cost nothing.",
+        ),
+    ],
+)
+def test_a_call_that_the_cache_answered_says_so_and_nothing_of_planning(fields, line) -> None:
+    receipt = a_receipt(1, served_by=ServedBy.CACHE, cost_nanos=0, usage=None, **fields)
+    lines = list(attempt_lines(receipt, "acme"))
+
+    assert lines[1] == line
+    assert not any("planned" in one for one in lines)
 
 
 def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from proxy.calls.answer_cache_port import CacheResult
 from proxy.fast_path.answer_cache.answer_memory import AnswerMemory
+from proxy.fast_path.answer_cache.answer_purges import AnswerPurge, PurgeScope
 from proxy.fast_path.answer_cache.cache_request import CacheRequest
 from proxy.services.fast_path.answer_cache import AnswerCache
 from proxy.services.fast_path.answer_metrics import AnswerMetrics
@@ -115,15 +116,20 @@ def test_an_unfinished_answer_is_not_kept():
     assert cache.cache.find(cache.request()) is None
 
 
+def purge(scope: PurgeScope, name: str = "", team: str = "team_1") -> AnswerPurge:
+    return AnswerPurge(team=team, scope=scope, name=name, purged_at=1_000.0)
+
+
 @pytest.mark.parametrize(
     ("purged", "is_left"),
     [
-        ({"feature": "chat"}, False),
-        ({"feature": "other"}, True),
-        ({"tag": "kb"}, False),
-        ({"tag": "other"}, True),
-        ({"key": "other"}, True),
-        ({}, False),
+        (purge(PurgeScope.TEAM), False),
+        (purge(PurgeScope.FEATURE, "chat"), False),
+        (purge(PurgeScope.FEATURE, "other"), True),
+        (purge(PurgeScope.TAG, "kb"), False),
+        (purge(PurgeScope.TAG, "other"), True),
+        (purge(PurgeScope.KEY, "other"), True),
+        (purge(PurgeScope.TEAM, team="team_2"), True),
     ],
 )
 def test_a_team_can_purge_its_answers_by_feature_tag_and_key(purged, is_left):
@@ -131,17 +137,20 @@ def test_a_team_can_purge_its_answers_by_feature_tag_and_key(purged, is_left):
     request = cache.request(cache_tags="kb, prices")
     cache.keep(request)
 
-    assert cache.cache.purge("team_2", **purged) == 0
-    assert cache.cache.purge("team_1", **purged) == 1 - is_left
+    assert cache.cache.purge(purged) == 1 - is_left
     assert (cache.cache.find(request) is not None) is is_left
 
 
-def test_a_purge_by_key_drops_that_answer():
+def test_an_answer_that_was_under_way_when_it_was_purged_is_not_kept():
     cache = CacheHarness()
+    cache.cache.purge(purge(PurgeScope.FEATURE, "chat"))
     request = cache.request()
-    cache.keep(request)
+    cache.keep(request, started=999.0)
+    before = cache.cache.find(request)
+    cache.keep(request, started=1_001.0)
 
-    assert cache.cache.purge("team_1", key=request.key) == 1
+    assert before is None
+    assert cache.cache.find(request) is not None
 
 
 def test_features_without_number_are_forgotten():
