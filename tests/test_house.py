@@ -42,6 +42,7 @@ BROAD = {
     "proxy/services/planning/planning.py",
     "proxy/services/compaction/compactor.py",
     "proxy/services/engines/replica_routing.py",
+    "proxy/services/fast_path/small_first.py",
     "proxy/services/telemetry/otlp_export.py",
 }
 #: Where TOML is parsed: what an operator writes is read with its lines by `slo/toml`; the demo

@@ -5,6 +5,7 @@ has a state of its own under each rule, in this process; it begins with the larg
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -38,6 +39,8 @@ from proxy.services.fast_path.small_first_states import (
 )
 from proxy.store.sql.ids import call_ids
 from slo.policies.small_first import SmallFirst
+
+_log = logging.getLogger("thriftgate.fast_path")
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -100,7 +103,16 @@ class SmallFirstRouting:
 
     def decide(self, call: Call, decision: RoutingDecision) -> RoutingDecision:
         """The routes of a call, those of the small model first where it is to answer."""
-        rule = self._rule_of(call) if self._rules else None
+        if not self._rules:
+            return decision
+        try:
+            return self._weigh(call, decision)
+        except Exception:  # noqa: BLE001 - an optimiser fails open: the call goes as asked
+            _log.exception("Call %s could not be weighed for a small model", call.id)
+            return decision
+
+    def _weigh(self, call: Call, decision: RoutingDecision) -> RoutingDecision:
+        rule = self._rule_of(call)
         model = self._small_model(rule, call, decision) if rule is not None else None
         if rule is None or model is None:
             return decision

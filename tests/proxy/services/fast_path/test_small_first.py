@@ -237,3 +237,13 @@ def test_rule_with_another_promise_begins_anew():
 
     harness.routing.update(Snapshot(catalog, Policies(small_first=(stricter,))))
     assert not harness.routing.states
+
+
+def test_call_goes_as_asked_where_it_cannot_be_weighed(caplog):
+    harness = Harness()
+    harness.routing._draw = lambda: 1 / 0
+
+    decision = harness.decide()
+
+    assert [choice.served_by for choice in decision.choices] == [ServedBy.NOBODY]
+    assert "could not be weighed" in caplog.text
