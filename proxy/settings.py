@@ -165,6 +165,8 @@ class Settings(BaseModel):
     """Megabytes that planning may remember of prompts; a busy team leaves others an even part."""
     answer_cache_mb: int = Field(default=64, gt=0)
     """Megabytes of answers that may be given again; a busy team leaves others an even part."""
+    answer_cache_redis_mb: int = Field(default=256, gt=0)
+    """Megabytes of such answers that all gateways keep in Redis, where they have one."""
     compaction: Compaction = Compaction.OFF
     """Compaction mode of features without one: off, trim, facts, facts+recall or native."""
     control_share: float = Field(default=0.05, ge=0, le=1)

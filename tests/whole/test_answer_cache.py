@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from redis import Redis
 
 from proxy.records.receipt import Outcome, Receipt
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 from tests.fakes.http_caller import HttpAnswer, HttpCaller
 from tests.fakes.plain_http import PLAIN
+from tests.fakes.redis_server import ABSENT, PROGRAM, OwnRedis
 
 POLICIES = """
 [[answer_cache]]
@@ -180,6 +183,37 @@ def test_a_purged_answer_is_not_given_again(
 
     assert (answer.status_code, answer.json()["purged_here"]) == (200, 1)
     assert again.headers["x-thriftgate-cache"].startswith("miss")
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
+def test_answers_go_to_redis_and_calls_lose_nothing_when_it_dies(
+    start_gateway: Any, tmp_path: Path, feature: str
+) -> None:
+    server = OwnRedis(tmp_path)
+    server.start()
+    (tmp_path / "policies.toml").write_text(POLICIES)
+    gateway = start_gateway(policies=tmp_path / "policies.toml", redis_url=server.url)
+    path, fields = CALLS["chat"]
+    first = post(gateway, path, fields, feature)
+    until = time.monotonic() + 10
+    while not (keys := redis_keys(server.url)) and time.monotonic() < until:
+        time.sleep(0.02)
+    server.kill()
+    hit = post(gateway, path, fields, feature)
+    anew = post(gateway, path, {**fields, "seed": 1}, feature)
+    receipts = gateway.of_feature(feature, 3)
+
+    assert len(keys) == 1
+    assert first.content == hit.content
+    assert hit.headers["x-thriftgate-cache"].startswith("hit")
+    assert anew.headers["x-thriftgate-cache"].startswith("miss")
+    assert [receipt.served_by for receipt in receipts] == ["", "cache", ""]
+
+
+def redis_keys(url: str) -> list[bytes]:
+    """The keys of answers in a Redis."""
+    with Redis.from_url(url) as server:
+        return list(server.scan_iter(match="*answers:value:*"))
 
 
 def test_without_a_policies_file_no_answer_is_kept(

@@ -22,6 +22,7 @@ from proxy.fast_path.answer_cache.cached_answer import (
 )
 from proxy.records.call import Call
 from proxy.services.fast_path.answer_metrics import AnswerMetrics
+from proxy.services.fast_path.shared_store import SharedAnswerStore
 from slo.policies.answer_cache import AnswerCachePolicy, answer_cache_of
 
 #: Teams' features of which it is remembered which policy they have.
@@ -41,8 +42,10 @@ class AnswerCache:
         memory: AnswerMemory,
         now: Callable[[], float],
         metrics: AnswerMetrics,
+        shared: SharedAnswerStore | None = None,
     ) -> None:
         self._memory = memory
+        self._shared = shared
         self._now = now
         self._metrics = metrics
         self._purges = PurgeLog()
@@ -81,8 +84,16 @@ class AnswerCache:
         return None
 
     async def fetch(self, request: CacheRequest) -> CachedAnswer | None:
-        """As ``AnswerCachePort.fetch``."""
-        return None
+        """As ``AnswerCachePort.fetch``: what another process kept, which is kept here then."""
+        if self._shared is None:
+            return None
+        answer, call = await self._shared.get(request.key), request.call
+        if answer is None or (answer.team, answer.key) != (call.key.team, request.key):
+            return None
+        if self._purges.covers(answer) or not request.accepts(self.age_s(answer)):
+            return None
+        self._memory.put(answer)
+        return answer
 
     async def keep(self, request: CacheRequest, answer: CachedAnswer) -> None:
         """As ``AnswerCachePort.keep``; a long answer is looked through on a thread."""
@@ -97,6 +108,8 @@ class AnswerCache:
             why = "purged"
         if not why and not self._memory.put(answer):
             why = "too long"
+        if not why and self._shared is not None:
+            self._shared.put(answer, request.policy.ttl)
         self._metrics.note_kept(why)
 
     def age_s(self, answer: CachedAnswer) -> float:

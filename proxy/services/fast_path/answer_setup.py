@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from hashlib import blake2b
 from typing import Final
 
 from proxy.app_context import AppContext
@@ -12,6 +13,7 @@ from proxy.fast_path.answer_cache.answer_purges import AnswerPurge, PurgeScope
 from proxy.records.call import Key
 from proxy.services.fast_path.answer_cache import AnswerCache
 from proxy.services.fast_path.answer_metrics import AnswerMetrics
+from proxy.services.fast_path.shared_store import SharedAnswerStore
 from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo.policies.answer_cache import MAX_TTL_S
@@ -69,13 +71,32 @@ async def running_answers(context: AppContext) -> AsyncIterator[StoredPurges | N
     memory = AnswerMemory(context.settings.answer_cache_mb * 2**20)
     metrics = AnswerMetrics(memory, context.opened.keyring.team_name)
     context.publish(metrics)
-    cache = AnswerCache(context.policies.answer_cache, memory, context.now, metrics)
+    async with _shared_store(context) as shared:
+        cache = AnswerCache(context.policies.answer_cache, memory, context.now, metrics, shared)
 
-    async def prepare(snapshot: Snapshot) -> Callable[[], None]:
-        return lambda: cache.update(snapshot.policies.answer_cache)
+        async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+            return lambda: cache.update(snapshot.policies.answer_cache)
 
-    context.follow(prepare)
-    purges = StoredPurges(cache, context.opened, context.now)
-    following = context.tasks.keep(purges.follow)
-    yield purges
-    context.tasks.end(following)
+        context.follow(prepare)
+        purges = StoredPurges(cache, context.opened, context.now)
+        following = context.tasks.keep(purges.follow)
+        yield purges
+        context.tasks.end(following)
+
+
+@asynccontextmanager
+async def _shared_store(context: AppContext) -> AsyncIterator[SharedAnswerStore | None]:
+    """The answers of all gateways; None where the settings name no Redis."""
+    settings = context.settings
+    if not settings.redis_url:
+        yield None
+        return
+    from proxy.store.redis.answer_store import RedisAnswers  # noqa: PLC0415 - it imports Redis
+
+    organization = blake2b(context.opened.secret, digest_size=8).hexdigest()
+    max_bytes = settings.answer_cache_redis_mb * 2**20
+    store = RedisAnswers(settings.redis_url, organization, max_bytes)
+    try:
+        yield SharedAnswerStore(store, context.tasks, asyncio.get_running_loop().time)
+    finally:
+        await store.aclose()

@@ -11,12 +11,15 @@ from proxy.calls.answer_cache_port import CacheResult
 from proxy.fast_path.answer_cache.answer_memory import AnswerMemory
 from proxy.fast_path.answer_cache.answer_purges import AnswerPurge, PurgeScope
 from proxy.fast_path.answer_cache.cache_request import CacheRequest
+from proxy.fast_path.answer_cache.cached_answer import encode_answer
 from proxy.services.fast_path.answer_cache import AnswerCache
 from proxy.services.fast_path.answer_metrics import AnswerMetrics
+from proxy.services.fast_path.shared_store import SharedAnswerStore
 from slo.policies.answer_cache import AnswerCachePolicy
-from tests.fakes.call_dependencies import call, route
+from tests.fakes.call_dependencies import LoopTasks, call, route
 from tests.fakes.clock import ManualClock
 from tests.proxy.fast_path.answer_cache.test_cached_answer import ANSWER
+from tests.proxy.services.fast_path.test_shared_store import FakeAnswerBytes
 
 POLICY = AnswerCachePolicy(name="all", feature="chat", ttl=60.0, reusable=True)
 BODY = json.dumps({"model": "m", "messages": []}).encode()
@@ -26,11 +29,13 @@ WHOLE = b'{"choices":[{"finish_reason":"stop"}]}'
 class CacheHarness:
     """A cache with a clock to turn."""
 
-    def __init__(self, *policies: AnswerCachePolicy) -> None:
+    def __init__(
+        self, *policies: AnswerCachePolicy, shared: SharedAnswerStore | None = None
+    ) -> None:
         self.clock = ManualClock(1_000.0)
         memory = AnswerMemory(2**22)
         self.metrics = AnswerMetrics(memory, lambda team: team)
-        self.cache = AnswerCache(policies or (POLICY,), memory, self.clock, self.metrics)
+        self.cache = AnswerCache(policies or (POLICY,), memory, self.clock, self.metrics, shared)
 
     def read(self, body: bytes = BODY, **fields: Any) -> CacheRequest | None:
         return asyncio.run(self.cache.read(call(body, **fields), (route(),)))
@@ -151,6 +156,53 @@ def test_an_answer_that_was_under_way_when_it_was_purged_is_not_kept():
 
     assert before is None
     assert cache.cache.find(request) is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_given"),
+    [
+        ({}, True),
+        ({"team": "team_2"}, False),
+        ({"key": "other"}, False),
+        ({"started": 900.0}, False),
+        ({"started": 1_000.0, "tags": ("kb",)}, False),
+    ],
+    ids=["whole", "team", "key", "old", "purged"],
+)
+def test_an_answer_of_another_process_is_given_if_it_is_the_teams_own_and_fresh(changes, is_given):
+    async def fetch() -> tuple[Any, Any]:
+        store = FakeAnswerBytes(takes=0.0)
+        shared = SharedAnswerStore(store, LoopTasks(), lambda: 0.0)
+        harness = CacheHarness(shared=shared)
+        harness.cache.purge(purge(PurgeScope.TAG, "kb"))
+        request = await harness.cache.read(call(BODY), (route(),))
+        assert request is not None
+        answer = {"key": request.key, "feature": "chat", "started": 1_001.0, "tags": ()}
+        store.kept[request.key] = encode_answer(
+            msgspec.structs.replace(ANSWER, **{**answer, **changes})
+        )
+        harness.clock.now += 10.0
+        return await harness.cache.fetch(request), harness.cache.find(request)
+
+    fetched, found = asyncio.run(fetch())
+
+    assert (fetched is not None) is (found is not None) is is_given
+
+
+def test_a_kept_answer_is_stored_for_other_processes():
+    async def keep() -> dict[str, bytes]:
+        store = FakeAnswerBytes(takes=0.0)
+        shared = SharedAnswerStore(store, LoopTasks(), lambda: 0.0)
+        harness = CacheHarness(shared=shared)
+        request = await harness.cache.read(call(BODY), (route(),))
+        assert request is not None
+        await harness.cache.keep(
+            request, msgspec.structs.replace(ANSWER, key=request.key, body=WHOLE)
+        )
+        await asyncio.sleep(0.01)
+        return store.kept
+
+    assert len(asyncio.run(keep())) == 1
 
 
 def test_features_without_number_are_forgotten():
