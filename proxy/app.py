@@ -4,7 +4,6 @@ Everything is built here and handed down as arguments; leaving the context close
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_bytes
 
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from proxy.api.connections.body_limits import BodyMemoryLimit
@@ -24,45 +24,39 @@ from proxy.calls.ports import Dependencies
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
-from proxy.errors import Unready
 from proxy.pages.app import key_authentication, pages_app
 from proxy.pages.resources.answers import answers_router
 from proxy.pages.resources.contexts import contexts_router
 from proxy.pages.resources.feedback import feedback_router
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
-from proxy.records.amounts import quantity
 from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
-from proxy.services.alerts.setup import alerts_left_open, running_alerts, sinks_of_policies
+from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
-from proxy.services.fast_path.answer_setup import running_answers
-from proxy.services.fast_path.contexts import build_contexts
-from proxy.services.fast_path.small_first import running_small_first
-from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
+from proxy.services.fast_path.setup import FastPath, running_fast_path
+from proxy.services.objectives.route_alerts import watch_routes
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import running_objectives
 from proxy.services.planning.planning import PromptPlanning
 from proxy.services.planning.upkeep import begin_upkeep, suspend_harmful_features
+from proxy.services.receipt_storage import ReceiptDispatcher, capacity_trouble, close_store
 from proxy.services.reports.report_delivery import running_reports
 from proxy.services.telemetry.engine_metrics import count_replica_costs
 from proxy.services.telemetry.telemetry import Telemetry
 from proxy.services.telemetry.tracing_setup import running_tracing
 from proxy.settings import Settings, upstream_keys
-from proxy.store.errors import StoreError
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store, open_store
 from proxy.upstream.http import HttpTransport, open_transport
 from proxy.upstream.port import Transport
 from slo.steady_clock import SteadyClock
-
-_log = logging.getLogger("thriftgate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,53 +72,6 @@ class Gateway:
     store: Store
     catalog: Catalog
     reload: Callable[[], None]
-
-
-class ReceiptDispatcher:
-    """Hands each receipt to all who read receipts: the journal before all that count.
-
-    Args:
-        others: Other receivers of each receipt, also where it cannot be stored.
-    """
-
-    def __init__(
-        self, store: Store, telemetry: Telemetry, others: Sequence[Callable[[Receipt], None]] = ()
-    ) -> None:
-        self._store = store
-        self._telemetry = telemetry
-        self._others = list(others)
-        self.listen = self._others.append  # takes one more receiver, which must not block
-
-    def keep(self, receipt: Receipt) -> None:
-        """Keep the receipt; once this returns, the process may die and it is not lost."""
-        try:
-            self._store.keep(receipt)
-            self._telemetry.observe(receipt)
-        finally:
-            for hear in self._others:
-                hear(receipt)
-
-    async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
-        """The receipts of a team's call, by attempt; none if it made no such call.
-
-        Raises:
-            Unready: The database is away.
-        """
-        try:
-            return await self._store.ask(self._store.ledger.call_receipts, call_id, team)
-        except StoreError as error:
-            raise Unready(
-                "The gateway cannot read the ledger just now; try again in a moment.",
-                code="ledger_unavailable",
-                retry_after=5.0,
-            ) from error
-
-
-def _capacity_trouble(store: Store) -> str:
-    """Reason that no receipt could be kept, by the journal or else by the database; "" for none."""
-    if store.journal.is_full or (store.journal.is_exhausted and store.drain.trouble):
-        return "The gateway cannot keep receipts just now, so it takes no calls."
-    return ""
 
 
 @asynccontextmanager
@@ -177,22 +124,7 @@ async def gateway(
             tasks.end(*upkeep)
     finally:
         estimates.close()
-        _close(opened, settings.drain_grace)
-
-
-def _close(opened: Store, grace: float) -> None:
-    """Close the store, and log where receipts are that are not in the ledger yet."""
-    drained = opened.close(grace)
-    if lost := opened.journal.lost_receipts:
-        lines = quantity(lost, "receipt")
-        _log.critical("%s could be kept nowhere else than in this log", lines)
-    elif not drained and opened.journal.has_segments():
-        _log.warning("Receipts stay in the journal; the next start puts them into the ledger")
-    elif not drained:
-        _log.critical(
-            "The ledger may lack receipts: the journal's segments are gone from %s",
-            opened.journal.folder,
-        )
+        close_store(opened, settings.drain_grace)
 
 
 @asynccontextmanager
@@ -214,30 +146,32 @@ async def _endpoint(
         ),
         pages_app(context, dispatcher, telemetry, limits, reloader, ticks) as pages,
         running_reports(context),
-        running_small_first(context, dispatcher.listen, ticks) as small_first,
-        running_answers(context) as answers,
+        running_fast_path(context, pool, dispatcher.listen, ticks) as fast_path,
     ):
-        contexts, authenticate = build_contexts(context, pool, ticks), key_authentication(context)
-        pages.include_router(contexts_router(context.opened, contexts, authenticate, context.now))
-        if small_first is not None:
-            pages.include_router(feedback_router(small_first, authenticate))
-        if answers is not None:
-            pages.include_router(answers_router(answers.purge, authenticate))
-        cache = None if answers is None else answers.cache
-        call_deps = replace(deps, contexts=contexts, small_first=small_first, answers=cache)
+        _include_fast_path(pages, fast_path, context)
+        call_deps = fast_path.join(deps)
+        fast_path.use(call_deps)
         front = Endpoint(
             pages,
             call_deps,
             _endpoint_dependencies(context.settings, context.opened, context.now, ticks),
         )
-        own_calls = [update_own_calls]
-        if small_first is not None:
-            small_first.use(call_deps)
-            own_calls.append(small_first.use)
-        reloader.follow(_catalog_follower(call_deps, pool, (front.update, *own_calls)))
+        servers = front.update, update_own_calls, fast_path.use
+        reloader.follow(_catalog_follower(call_deps, pool, servers))
         reloading = context.tasks.keep(reloader.run)
         yield front
         context.tasks.end(reloading)
+
+
+def _include_fast_path(pages: FastAPI, fast_path: FastPath, context: AppContext) -> None:
+    """Add the paths by which callers use the fast path themselves."""
+    authenticate = key_authentication(context)
+    texts = contexts_router(context.opened, fast_path.contexts, authenticate, context.now)
+    pages.include_router(texts)
+    if fast_path.small_first is not None:
+        pages.include_router(feedback_router(fast_path.small_first, authenticate))
+    if fast_path.answers is not None:
+        pages.include_router(answers_router(fast_path.answers.purge, authenticate))
 
 
 _Policies = tuple[AdmissionGate | None, ObjectiveRouter | None]
@@ -254,7 +188,8 @@ async def _dependencies(
         running_objectives(context) as router,
         AsyncExitStack() as stack,
     ):
-        stack.callback(context.tasks.end, *_watch_routes(context, ticks))
+        guard = partial(suspend_harmful_features, context.opened, context.now, context.alert)
+        stack.callback(context.tasks.end, watch_routes(context, ticks), context.tasks.keep(guard))
         stack.enter_context(closing(compactor := build_compactor(context)))
         stack.callback(context.tasks.end, context.tasks.keep(compactor.share_balances))
         tracing = await stack.enter_async_context(running_tracing(context))
@@ -293,17 +228,6 @@ async def _dependencies(
         )
         (warm_with := partial(_serve_own_calls, replicas))(deps)
         yield deps, dispatcher, (entry, router), warm_with
-
-
-def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[asyncio.Task[None]]:
-    """Publish the health of routes; returns tasks: alerts on it, and the guard."""
-    registry = context.route_health
-    context.publish(RouteHealthMetrics(registry, ticks))
-    route_alerts = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
-    context.follow(route_alerts.prepare)
-    alerting = partial(route_alerts.run, partial(alerts_left_open, context.opened))
-    guard = partial(suspend_harmful_features, context.opened, context.now, context.alert)
-    return [context.tasks.keep(run) for run in (alerting, guard)]
 
 
 def _serve_own_calls(replicas: ReplicaRouting | None, deps: Dependencies) -> None:
@@ -379,7 +303,7 @@ def _endpoint_dependencies(
 ) -> EndpointDependencies:
     return EndpointDependencies(
         keys=opened.keyring,
-        capacity_trouble=partial(_capacity_trouble, opened),
+        capacity_trouble=partial(capacity_trouble, opened),
         now=clock,
         ticks=ticks,
         call_id=call_ids(),

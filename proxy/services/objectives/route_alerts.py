@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from proxy.app_context import AppContext
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
+from proxy.services.alerts.setup import alerts_left_open
 from slo.alert import Alert, Severity, resolve_alert, stable_id
 from slo.breaker import BreakerState
 
@@ -25,6 +28,19 @@ _KIND: Final = "route"
 _SUBJECT: Final = "route "
 #: Routes or models that an alert names.
 _MAX_NAMES: Final = 5
+
+
+def watch_routes(context: AppContext, ticks: Callable[[], float]) -> asyncio.Task[None]:
+    """Publish the health of routes, and begin the task that alerts people to it.
+
+    Args:
+        ticks: Seconds of the monotonic clock that breakers use.
+    """
+    registry = context.route_health
+    context.publish(RouteHealthMetrics(registry, ticks))
+    alerts = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
+    context.follow(alerts.prepare)
+    return context.tasks.keep(partial(alerts.run, partial(alerts_left_open, context.opened)))
 
 
 class RouteHealthMetrics(Collector):

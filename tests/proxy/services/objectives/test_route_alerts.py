@@ -1,15 +1,19 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.configuration import Snapshot
-from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
+from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics, watch_routes
+from proxy.settings import Settings
 from slo.alert import Alert
 from slo.policies.file import Policies
 from tests.fakes.alerts import an_alert
+from tests.fakes.app_context import AppContextCalls, fake_app_context
 from tests.fakes.call_dependencies import catalog, route
 from tests.fakes.upstream import broken_connection
 
@@ -180,3 +184,15 @@ async def test_alerts_left_open_are_read_once_it_runs():
     watched.after(3_600)
 
     assert [alert.id for alert in watched.told] == [alert.id]
+
+
+async def test_watched_routes_are_published_and_follow_the_catalog():
+    calls = AppContextCalls()
+    opened: Any = SimpleNamespace()
+    context = fake_app_context(Settings(), opened, calls)
+
+    task = watch_routes(context, lambda: 100.0)
+    task.cancel()
+
+    assert [type(metrics) for metrics in calls.published] == [RouteHealthMetrics]
+    assert len(calls.followed) == 1
