@@ -34,7 +34,7 @@ from proxy.calls.shared_answers.shared_delivery import (
 from proxy.catalog.entries import Route
 from proxy.fast_path.answer_cache.cache_request import CacheRequest
 from proxy.fast_path.answer_cache.cached_answer import CachedAnswer
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import Receipt, ServedBy
 
 #: Equal calls without an answer for which a call waits, before it goes alone.
 _MAX_FAILED_LEADERS: Final = 2
@@ -67,6 +67,10 @@ async def serve_shared(
             return
         if not sharing.has_followed:
             break
+    if decision.choices[0].served_by is ServedBy.SMALL:
+        # What is proved of a small model counts each of its answers once.
+        await serve_upstream(context)
+        return
     await sharing.lead(serve_upstream)
 
 

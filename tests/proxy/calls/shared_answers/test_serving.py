@@ -6,7 +6,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from proxy.calls.metering.metering import Meter
+from proxy.calls.route_choice import RoutingDecision
 from proxy.errors import CallerError, UpstreamError
+from proxy.records.call import Call
 from proxy.records.receipt import Outcome, ServedBy
 from slo.policies.answer_cache import AnswerCachePolicy
 from tests.fakes.answers import failed_answer, stream
@@ -90,6 +93,31 @@ def test_a_call_is_sent_where_no_kept_answer_is_for_it(fields, policy):
         await calls.make(**fields)
 
     assert play(ANSWER, ANSWER, make_calls=make_calls, policy=policy).sent_count == 2
+
+
+class SmallFirst:
+    """Has every call answered by a small model."""
+
+    def decide(self, _call: Call, decision: RoutingDecision) -> RoutingDecision:
+        choices = tuple(
+            msgspec.structs.replace(choice, served_by=ServedBy.SMALL) for choice in decision.choices
+        )
+        return msgspec.structs.replace(decision, choices=choices)
+
+    def note_answer(self, call: Call, meter: Meter) -> None:
+        """Nothing is compared."""
+
+
+def test_a_small_models_answer_is_neither_kept_nor_shared():
+    async def make_calls(calls: SharedCalls) -> None:
+        await asyncio.gather(calls.make(), calls.make())
+        await calls.make()
+
+    answers = (ANSWER, ANSWER, ANSWER)
+    calls = play(*answers, make_calls=make_calls, small_first=SmallFirst())
+
+    assert calls.sent_count == 3
+    assert calls.receipt(3).served_by == ServedBy.SMALL
 
 
 def test_a_call_that_bypasses_the_cache_is_neither_kept_nor_told_of_it():
