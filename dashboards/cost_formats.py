@@ -87,6 +87,10 @@ def savings_document(savings: SavingsHeadline) -> dict[str, Any]:
             }
             for step in savings.steps
         ],
+        "fast_path": [
+            {"part": saving.part, "saved_usd": _usd_text(saving.nanos)}
+            for saving in savings.fast_path
+        ],
         "uncounted": [
             {
                 "team": saving.team_name,

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dashboards import formatting
 from dashboards.access import Action, Viewer
 from dashboards.cost_plot import cost_plot
-from dashboards.savings_headline import uncounted_sentence
+from dashboards.savings_headline import fast_path_sentence, uncounted_sentence
 from dashboards.views.calls import CALL_COLUMNS
 from dashboards.views.replay import CostCurves
 
@@ -149,6 +149,7 @@ def _template_environment() -> Environment:
         is_own = isfunction(function) and function.__module__ == formatting.__name__
         if is_own and not name.startswith("_"):
             made.filters[name] = function
+    made.filters["fast_path_sentence"] = fast_path_sentence
     made.filters["uncounted_sentence"] = uncounted_sentence
     made.filters["cost_plot"] = cost_plot
     made.globals["home"] = HOME

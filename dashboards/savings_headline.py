@@ -2,8 +2,8 @@
 
 ::
 
-    without caches ─ provider's own caching ─▶ sent directly ─ planning ─ compaction ─ routing ─
-    discounts ─▶ paid
+    without caches ─ provider's own caching ─▶ sent directly ─ planning ─ compaction ─ fast path ─
+    routing ─ discounts ─▶ paid
 
 Each step compares what was paid with one counterfactual. All but the first are the gateway's, and
 the headline is their sum: the provider's own caching would have saved any caller as much. Planning
@@ -20,7 +20,9 @@ import msgspec
 from slo.alert import format_amount, single_line
 from slo.budgets.budget import BudgetUnit
 
-StepName = Literal["provider_caching", "planning", "compaction", "routing", "discounts"]
+StepName = Literal[
+    "provider_caching", "planning", "compaction", "fast_path", "routing", "discounts"
+]
 """A step of the waterfall, in the order in which they are shown."""
 Sureness = Literal["exact", "estimated", "measured", "partly measured"]
 """``exact``: reported tokens at published prices; ``estimated``: by a model of caches or prices;
@@ -61,6 +63,16 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
             " cost once."
         ),
     ),
+    "fast_path": (
+        "Fast path",
+        "estimated",
+        (
+            "Answers given before: their cost the first time. Small models: the same tokens at the"
+            " price of the model asked for, less their bill; answers that failed a check cost all"
+            " of it. Calls that compare answers are taken off. Neither routing nor discounts count"
+            " these attempts."
+        ),
+    ),
     "routing": (
         "Replies of cheaper models",
         "estimated",
@@ -79,8 +91,19 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
 _IN_SENTENCES: Final[Mapping[StepName, str]] = {
     "planning": "planning",
     "compaction": "compaction",
+    "fast_path": "the fast path",
     "routing": "routing and lost attempts",
     "discounts": "discounts",
+}
+
+
+FastPathPart = Literal["cache", "small", "draft", "checks"]
+"""What served a call, or ``checks`` for calls of the gateway's own that compare answers."""
+_FAST_PATH_PARTS: Final[Mapping[FastPathPart, str]] = {
+    "cache": "answers given before",
+    "small": "small models",
+    "draft": "drafts",
+    "checks": "checks of answers",
 }
 
 
@@ -97,6 +120,11 @@ class SavingsSums(msgspec.Struct, frozen=True):
         compaction_nanos: Estimated savings of compaction, its resets taken off.
         routing_nanos: Savings by replies of cheaper models, less the cost of attempts that another
             one outran or replaced; below 0 where these, or dearer models, cost more.
+        cache_nanos: Savings by answers that were given before.
+        small_nanos: Savings by small models, those included that failed a check.
+        draft_nanos: Savings by drafts.
+        checks_nanos: The same of calls that compare answers, below 0.
+        fast_path_discount_nanos: List less effective cost of the fast path's attempts.
         unpriced: Attempts at no known price, which all sums leave out.
         unknown_cached_tokens: Tokens read from caches by calls of which nobody knows the saving.
         measured_nanos: The part of ``planning_nanos`` that control arms measured.
@@ -113,6 +141,11 @@ class SavingsSums(msgspec.Struct, frozen=True):
     planned_cost_nanos: int = 0
     compaction_nanos: int = 0
     routing_nanos: int = 0
+    cache_nanos: int = 0
+    small_nanos: int = 0
+    draft_nanos: int = 0
+    checks_nanos: int = 0
+    fast_path_discount_nanos: int = 0
     calls: int = 0
     unpriced: int = 0
     unknown_cached_tokens: int = 0
@@ -135,8 +168,19 @@ class SavingsSums(msgspec.Struct, frozen=True):
             ),
             "planning": -self.planning_nanos,
             "compaction": -self.compaction_nanos,
+            "fast_path": -sum(self.fast_path_parts.values()),
             "routing": -self.routing_nanos,
-            "discounts": self.cost_nanos - self.list_nanos,
+            "discounts": self.cost_nanos - self.list_nanos + self.fast_path_discount_nanos,
+        }
+
+    @property
+    def fast_path_parts(self) -> dict[FastPathPart, int]:
+        """Savings by each part of the fast path."""
+        return {
+            "cache": self.cache_nanos,
+            "small": self.small_nanos,
+            "draft": self.draft_nanos,
+            "checks": self.checks_nanos,
         }
 
     @property
@@ -211,6 +255,20 @@ class SavingsStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FastPathSaving:
+    """The savings of one part of the fast path.
+
+    Attributes:
+        title: The part for people.
+        nanos: Its savings, below 0 where it cost more.
+    """
+
+    part: FastPathPart
+    title: str
+    nanos: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UncountedSaving:
     """A part of a feature that counts 0, because it was suspended or refuted.
 
@@ -240,6 +298,7 @@ class SavingsHeadline:
         saved_low_nanos: Lower end of its 95 % interval; ``saved_nanos`` where nothing is measured.
         saved_high_nanos: Upper end.
         steps: The waterfall; the steps lead from ``unmodified_nanos`` to ``paid_nanos`` exactly.
+        fast_path: The fast path's step by its parts, those that have any.
         uncounted: Features that count 0, because they were suspended or refuted.
         unpriced_attempts: Attempts at no known price, which all sums leave out.
         measured_at: Time at which control arms were compared, in seconds since the epoch; null
@@ -254,6 +313,7 @@ class SavingsHeadline:
     saved_low_nanos: int
     saved_high_nanos: int
     steps: Sequence[SavingsStep]
+    fast_path: Sequence[FastPathSaving]
     uncounted: Sequence[UncountedSaving]
     unpriced_attempts: int
     measured_at: float | None = None
@@ -275,6 +335,11 @@ def savings_headline(
         saved_low_nanos=saved - total.below_nanos,
         saved_high_nanos=saved + total.above_nanos,
         steps=waterfall(total),
+        fast_path=[
+            FastPathSaving(part=part, title=_FAST_PATH_PARTS[part], nanos=nanos)
+            for part, nanos in total.fast_path_parts.items()
+            if nanos
+        ],
         uncounted=sorted(
             uncounted, key=lambda saving: (-saving.nanos, saving.team, saving.feature)
         )[:MAX_UNCOUNTED],
@@ -321,11 +386,18 @@ def headline_sentences(headline: SavingsHeadline) -> list[str]:
     if parts:
         whole = "the sum of " if len(parts) > 1 else ""
         lines.append(f"It is {whole}{', '.join(parts)}.")
+    if headline.fast_path:
+        lines.append(f"{fast_path_sentence(headline.fast_path)}.")
     if headline.saved_low_nanos != headline.saved_high_nanos:
         low, high = _exact(headline.saved_low_nanos), _exact(headline.saved_high_nanos)
         compared = "" if headline.measured_at is None else _comparison_time(headline.measured_at)
         lines.append(f"By control arms{compared}, 95 % sure to lie between {low} and {high}.")
     return [*lines, *map(uncounted_sentence, headline.uncounted)]
+
+
+def fast_path_sentence(parts: Sequence[FastPathSaving]) -> str:
+    """The savings of the fast path by its parts, without a full stop."""
+    return f"Fast path: {', '.join(f'{part.title} {_exact(part.nanos)}' for part in parts)}"
 
 
 def uncounted_sentence(saving: UncountedSaving) -> str:

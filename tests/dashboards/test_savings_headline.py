@@ -26,6 +26,11 @@ SUMS = st.builds(
     planned_cost_nanos=COST,
     compaction_nanos=MONEY,
     routing_nanos=MONEY,
+    cache_nanos=MONEY,
+    small_nanos=MONEY,
+    draft_nanos=MONEY,
+    checks_nanos=MONEY,
+    fast_path_discount_nanos=MONEY,
 )
 SHARES = st.none() | st.lists(st.floats(-5, 0.9), min_size=3, max_size=3).map(
     lambda values: MeasuredShare(*[sorted(values)[n] for n in (1, 0, 2)])
@@ -54,8 +59,9 @@ def test_the_headline_is_the_sum_of_the_gateways_own_steps(
     assert savings_headline(counted).saved_nanos == (
         counted.planning_nanos
         + counted.compaction_nanos
+        + sum(counted.fast_path_parts.values())
         + counted.routing_nanos
-        + (counted.list_nanos - counted.cost_nanos)
+        + (counted.list_nanos - counted.cost_nanos - counted.fast_path_discount_nanos)
     )
 
 
@@ -158,3 +164,17 @@ def test_the_largest_estimates_that_are_not_counted_are_named(count: int) -> Non
     named = savings_headline(SavingsSums(), given_savings).uncounted
 
     assert [saving.nanos for saving in named] == sorted(range(count), reverse=True)[:MAX_UNCOUNTED]
+
+
+def test_the_fast_path_is_told_by_its_parts_checks_taken_off() -> None:
+    sums = SavingsSums(
+        list_nanos=10**9, cost_nanos=10**9, cache_nanos=3 * 10**8, checks_nanos=-(10**8)
+    )
+    headline = savings_headline(sums)
+
+    assert headline.saved_nanos == 2 * 10**8
+    assert headline_sentences(headline) == [
+        "Saved $0.2 (16.7%) against sending directly: $1 in place of $1.2.",
+        "It is the fast path $0.2 (estimated).",
+        "Fast path: answers given before $0.3, checks of answers -$0.1.",
+    ]

@@ -28,6 +28,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     latency_pending,
     rollup_day_hours,
     rollup_days,
+    rollup_fast_path,
     rollup_misses,
     rollup_pending,
     rollup_unanswered,
@@ -37,10 +38,13 @@ from slo.objectives.latency_buckets import BOUNDS_MICROS
 
 _IS_COMPACTED: Final = "compaction IS NOT NULL AND outcome <> 'failed'"
 
-#: True of priced attempts whose caller got nothing of an answer, or a broken one.
+#: True of priced attempts whose caller got nothing of an answer, or a broken one; what is known of
+#: those of the fast path is that part's.
 _IS_UNANSWERED: Final = (
     "list_nanos IS NOT NULL AND outcome <> 'answered' AND (outcome <> 'hung_up' OR ttft IS NULL)"
+    " AND fast_path_nanos IS NULL"
 )
+_IS_FAST_PATH: Final = "served_by IS NOT NULL OR fast_path_nanos IS NOT NULL"
 
 COUNTS: Final = ("calls", "attempts", "errors", "estimated", "unpriced")
 """Sums that are numbers of calls and attempts."""
@@ -84,6 +88,7 @@ _TIMES: Final = {
     "quarter": "started / 900000000 * 900 AS quarter",
     "hour": "started / 3600000000 * 3600 AS hour",
     "reason": "miss AS reason",
+    "part": "coalesce(served_by, 'checks') AS part",
 }
 _QUARTER_KEY: Final = tuple(column.name for column in schema.rollups.primary_key.columns)
 _PROMPT: Final = " + ".join(
@@ -100,6 +105,15 @@ _UNANSWERED_SUMS: Final = {
     **{bucket: f"coalesce(sum({bucket}), 0)" for bucket in schema.BUCKETS},
     "list_nanos": "sum(list_nanos)",
     "extra_nanos": "sum((1 - final) * list_nanos)",
+}
+_FAST_PATH_SUMS: Final = {
+    "calls": "sum(final)",
+    "saved_calls": "sum(CASE WHEN fast_path_nanos IS NOT NULL THEN final ELSE 0 END)",
+    **{
+        name: f"coalesce(sum(CASE WHEN fast_path_nanos IS NOT NULL THEN {name} END), 0)"
+        for name in (*schema.BUCKETS, "list_nanos", "cost_nanos")
+    },
+    "saved_nanos": "coalesce(sum(fast_path_nanos), 0)",
 }
 #: Latencies of calls that went to an upstream, in microseconds; of refused ones nobody waited.
 #: The time between tokens is a mean: it is that after the first content byte, for each of the rest.
@@ -146,6 +160,11 @@ def misses_statement() -> str:
 def unanswered_statement() -> str:
     """Adds attempts without an answer of ``new`` to ``rollup_unanswered``."""
     return _sparse_statement(rollup_unanswered, _UNANSWERED_SUMS, _IS_UNANSWERED)
+
+
+def fast_path_statement() -> str:
+    """Adds attempts of the fast path of ``new`` to ``rollup_fast_path``."""
+    return _sparse_statement(rollup_fast_path, _FAST_PATH_SUMS, _IS_FAST_PATH)
 
 
 def _sparse_statement(table: Table, sums: Mapping[str, str], condition: str) -> str:

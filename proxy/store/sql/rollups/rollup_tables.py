@@ -110,6 +110,20 @@ rollup_unanswered = table(
 """The part of ``rollups`` that attempts without an answer had, at a known price.
 
 Nobody who sends directly pays for ``extra_nanos``: another attempt followed these, or outran them.
+Attempts whose saving by the fast path is known are in ``rollup_fast_path`` alone.
+"""
+
+rollup_fast_path = table(
+    "rollup_fast_path",
+    *_place_keys("quarter"),
+    *keys_of(TEXT, "part"),
+    *columns_of(BIG, "calls", "saved_calls", *BUCKETS, "list_nanos", "cost_nanos", "saved_nanos"),
+    **BY_KEY,
+)
+"""The part of ``rollups`` that the fast path had a part in.
+
+``part`` is what served the attempt, or ``checks`` for calls of the gateway's own that compare
+answers. All sums but ``calls`` are of attempts of which the saving is known.
 """
 
 latency_day_histograms = table(

@@ -1,6 +1,6 @@
 """Sums of what was saved, read from rollups for any period."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +22,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.rollups.rollup_tables import (
     rollup_days,
+    rollup_fast_path,
     rollup_pending,
     rollup_unanswered,
 )
@@ -44,6 +45,11 @@ _SUMMED: Final = (
 _SAVINGS: Final = (*_SUMMED, "unknown_cached_tokens")
 _PLACE: Final = ("team", "feature", "model", "route")
 _NONE_UNANSWERED: Final = dict.fromkeys(("calls", *schema.BUCKETS, "list_nanos", "extra_nanos"), 0)
+_PARTS: Final = ("cache", "small", "draft", "checks")
+_FAST_PATH_SAVINGS: Final = (*(f"{part}_nanos" for part in _PARTS), "fast_path_discount_nanos")
+_NO_FAST_PATH: Final = dict.fromkeys(
+    ("calls", *schema.BUCKETS, "list_nanos", *_FAST_PATH_SAVINGS), 0
+)
 
 
 class ReroutedUsage(msgspec.Struct, frozen=True):
@@ -76,6 +82,7 @@ def sums_by_place(
         only=only,
     )
     unanswered = _read_unanswered(connection, period, only)
+    fast_path = _read_fast_path(connection, period, only)
     places: dict[SavingsPlace, SavingsSums] = {}
     rerouted: list[ReroutedUsage] = []
     for (_, team, feature, requested, route), sums in bucket_sums(
@@ -83,10 +90,12 @@ def sums_by_place(
     ).items():
         place = team, feature, requested, route
         lost = unanswered.get(place, _NONE_UNANSWERED)
-        extra = {"routing_nanos": -lost["extra_nanos"]}
+        fast = fast_path.get(place, _NO_FAST_PATH)
+        extra = {name: fast[name] for name in _FAST_PATH_SAVINGS}
+        extra["routing_nanos"] = -lost["extra_nanos"]
         places[place] = SavingsSums(**{name: sums[name] for name in _SAVINGS}, **extra)
         if answering_model(route, requested) != requested:
-            rerouted += _rerouted_usage(place, sums, lost)
+            rerouted += _rerouted_usage(place, sums, (lost, fast))
     return places, rerouted
 
 
@@ -129,6 +138,27 @@ def _read_unanswered(
     }
 
 
+def _read_fast_path(
+    connection: Connection, period: tuple[int, int], only: SpendFilter
+) -> dict[SavingsPlace, dict[str, int]]:
+    """Sums of attempts of which the fast path's saving is known, by place."""
+    rows = rollup_fast_path.c
+    places = [rows[name] for name in _PLACE]
+    addends = [
+        rows.saved_calls,
+        *(rows[name] for name in (*schema.BUCKETS, "list_nanos")),
+        *(case((rows.part == part, rows.saved_nanos), else_=0) for part in _PARTS),
+        rows.list_nanos - rows.cost_nanos,
+    ]
+    sums = (cast(func.sum(addend), BigInteger) for addend in addends)
+    conditions = (rows.quarter.between(period[0], period[1] - 1), *filter_conditions(rows, only))
+    query = select(*places, *sums).where(*conditions).group_by(*places)
+    return {
+        (team, feature, requested, route): dict(zip(_NO_FAST_PATH, numbers, strict=True))
+        for team, feature, requested, route, *numbers in connection.execute(query)
+    }
+
+
 def _savings(rows: Columns) -> Mapping[str, ColumnElement[Any]]:
     is_unknown = rows.read_saved_nanos.is_(None) & rows.list_nanos.is_not(None)
     is_priced = rows.list_nanos.is_not(None)
@@ -141,14 +171,22 @@ def _savings(rows: Columns) -> Mapping[str, ColumnElement[Any]]:
 
 
 def _rerouted_usage(
-    place: SavingsPlace, sums: Mapping[str, int], unanswered: Mapping[str, int]
+    place: SavingsPlace, sums: Mapping[str, int], others: Sequence[Mapping[str, int]]
 ) -> list[ReroutedUsage]:
-    """The usage at a known price of attempts that answered; [] without any."""
+    """The usage at a known price of attempts that answered; [] without any.
+
+    Args:
+        others: Sums of attempts that did not, and of those of the fast path.
+    """
+
+    def rest(whole: str, name: str) -> int:
+        return sums[whole] - sum(part[name] for part in others)
+
     rerouted = ReroutedUsage(
         place=place,
-        calls=sums["priced_calls"] - unanswered["calls"],
-        usage=Usage(**{name: sums[f"priced_{name}"] - unanswered[name] for name in schema.BUCKETS}),
-        list_nanos=sums["list_nanos"] - unanswered["list_nanos"],
+        calls=rest("priced_calls", "calls"),
+        usage=Usage(**{name: rest(f"priced_{name}", name) for name in schema.BUCKETS}),
+        list_nanos=rest("list_nanos", "list_nanos"),
     )
     is_any = rerouted.calls or rerouted.list_nanos or rerouted.usage != Usage()
     return [rerouted] if is_any else []

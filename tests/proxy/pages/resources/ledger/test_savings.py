@@ -75,6 +75,7 @@ def test_the_waterfall_adds_up_what_receipts_say(api: AdminApi) -> None:
         "provider_caching": -830,
         "planning": -40,
         "compaction": -70,
+        "fast_path": 0,
         "routing": 0,
         "discounts": -20,
     }

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Engine, Table, create_engine, select, text
 
-from proxy.records.receipt import Outcome, Receipt
-from proxy.store.sql.database import read_transaction
+from proxy.records.receipt import Outcome, Receipt, ServedBy
+from proxy.store.sql.database import migrate, read_transaction, write_transaction
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.rollups.pending_sums import PendingSums
 from proxy.store.sql.rollups.rollup_statements import bucket_case
@@ -18,6 +18,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     latency_hour_histograms,
     rollup_day_hours,
     rollup_days,
+    rollup_fast_path,
     rollup_misses,
     rollup_weeks,
 )
@@ -180,3 +181,28 @@ def test_the_database_finds_the_bucket_that_python_finds() -> None:
         for micros in probes:
             bucket = connection.execute(text(f"SELECT {bucket_case(str(micros))}")).scalar()
             assert bucket == bucket_of(micros)
+
+
+def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -> None:
+    parts = (ServedBy.CACHE, ServedBy.SMALL, ServedBy.LARGE, ServedBy.NOBODY)
+    calls = [
+        a_receipt(
+            n, started=START + n * 500, served_by=parts[n % 4], final=n % 5 != 0,
+            fast_path_nanos=n - 10 if n % 4 != 2 else None, usage=Usage(input=n, output=2),
+        )
+        for n in range(1, 40)
+    ]  # fmt: skip
+    inserter(engine)([*calls, *CALLS])
+    added = rows_of(engine, rollup_fast_path)
+    with write_transaction(engine) as connection:
+        rollup_fast_path.drop(connection)
+        connection.execute(text("UPDATE alembic_version SET version_num = '0029'"))
+    migrate(engine)
+
+    assert rows_of(engine, rollup_fast_path) == added
+    assert {key[-1] for key in added} == {"cache", "small", "large", "checks"}
+    totals = [sum(row[n] for row in added.values()) for n in (0, -1)]
+    assert totals == [
+        sum(receipt.final for receipt in calls),
+        sum(receipt.fast_path_nanos or 0 for receipt in calls),
+    ]

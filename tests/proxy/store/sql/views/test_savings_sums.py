@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -5,7 +6,7 @@ from sqlalchemy import Engine
 
 from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.savings_headline import SavingsSums
-from proxy.records.receipt import Outcome
+from proxy.records.receipt import Outcome, ServedBy
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.views.costs import costs_by_bucket
 from proxy.store.sql.views.savings_sums import ReroutedUsage, SavingsPlace, sums_by_place
@@ -96,6 +97,70 @@ def test_a_lost_attempt_of_the_model_asked_for_costs_extra(engine: Engine) -> No
 
     assert (place.routing_nanos, place.list_nanos) == (-7, 16)
     assert sums(engine, FIRST + DAY) == ({}, [])
+
+
+PLACE: dict[str, Any] = {"team": "a", "feature": "x", "model": "big", "route": "lab/small"}
+
+
+def test_a_small_models_answer_counts_as_fast_path_alone(engine: Engine) -> None:
+    fast = a_receipt(
+        1, **PLACE, usage=Usage(input=9), list_nanos=8, cost_nanos=6,
+        served_by=ServedBy.SMALL, fast_path_nanos=50,
+    )  # fmt: skip
+    other = a_receipt(2, **PLACE, usage=Usage(input=4), list_nanos=2)
+    book(engine, [fast, other], 0.5)
+    places, (rerouted,) = sums(engine)
+    (place,) = places.values()
+
+    assert (place.small_nanos, place.routing_nanos, place.fast_path_discount_nanos) == (50, 0, 2)
+    assert (rerouted.calls, rerouted.list_nanos, rerouted.usage) == (1, 2, Usage(input=4))
+
+
+def test_a_small_answer_that_failed_a_check_is_subtracted_once(engine: Engine) -> None:
+    rejected = a_receipt(
+        1, **PLACE, final=False, outcome=Outcome.FAILED, list_nanos=7, cost_nanos=7,
+        served_by=ServedBy.SMALL, fast_path_nanos=-7,
+    )  # fmt: skip
+    large = {"route": "lab/big", "attempt": 1, "list_nanos": 9, "cost_nanos": 9}
+    answer = a_receipt(1, **PLACE | large, served_by=ServedBy.LARGE)
+    book(engine, [rejected, answer], 0.5)
+    places, rerouted = sums(engine)
+    total = sum_of(places)
+
+    assert (total.small_nanos, total.routing_nanos, rerouted) == (-7, 0, [])
+    assert (total.saved_nanos, total.direct_nanos) == (-7, 9)
+
+
+def test_comparisons_and_cached_answers_are_told_apart_and_signed(engine: Engine) -> None:
+    hit = a_receipt(
+        1, **PLACE | {"route": ""}, usage=None, list_nanos=0, cost_nanos=0,
+        served_by=ServedBy.CACHE, fast_path_nanos=30,
+    )  # fmt: skip
+    comparison = a_receipt(2, **PLACE, list_nanos=4, cost_nanos=3, fast_path_nanos=-3)
+    book(engine, [hit, comparison], 0.5)
+    places, rerouted = sums(engine)
+    total = sum_of(places)
+
+    assert (total.cache_nanos, total.checks_nanos, total.saved_nanos) == (30, -3, 27)
+    assert (total.direct_nanos, rerouted) == (30, [])
+    assert sums(engine, only=SpendFilter(teams=frozenset({"b"}))) == ({}, [])
+
+
+def test_an_answer_of_unknown_saving_stays_a_reply_of_another_model(engine: Engine) -> None:
+    answer = a_receipt(1, **PLACE, usage=Usage(input=9), list_nanos=8, served_by=ServedBy.SMALL)
+    book(engine, [answer], 1.0)
+    places, (rerouted,) = sums(engine)
+
+    assert sum_of(places).small_nanos == 0
+    assert (rerouted.calls, rerouted.list_nanos) == (1, 8)
+
+
+def sum_of(places: Mapping[SavingsPlace, SavingsSums]) -> SavingsSums:
+    """The sum of all places."""
+    total = SavingsSums()
+    for one in places.values():
+        total = total.plus(one)
+    return total
 
 
 def test_calls_are_counted_by_the_model_asked_for_and_the_route(ledger: Engine) -> None:
