@@ -29,6 +29,7 @@ class AnswerCachePolicy(msgspec.Struct, frozen=True, kw_only=True):
         reusable: True if all answers of the feature may be, not only those that a call asks to
             repeat.
         ignore_fields: Fields of a body, from the outside in, that make no call another one.
+        similar: True if answers to similar questions may be given, once that is proved to be right.
     """
 
     name: str
@@ -37,6 +38,7 @@ class AnswerCachePolicy(msgspec.Struct, frozen=True, kw_only=True):
     ttl: float = _DEFAULT_TTL_S
     reusable: bool = False
     ignore_fields: tuple[tuple[str, ...], ...] = ()
+    similar: bool = False
 
     def covers(self, team: str, feature: str) -> bool:
         """True if it is about calls of this team and feature."""
@@ -100,5 +102,11 @@ FIELDS: Final = (
         (),
         "up to 20 fields of bodies that differ between equal calls, such as"
         ' `["metadata.request_id"]`',
+    ),
+    flag(
+        "similar",
+        "`true`: also the answer to a similar question, from the score on at which at most 0.5 %"
+        " of such answers are proved to be wrong; needs answers that repeat, such as classes",
+        default=False,
     ),
 )

@@ -95,7 +95,7 @@ def read_request(
         return None
     for path in policy.ignore_fields:
         _remove(body, path)
-    key = _key(call, body, routes)
+    key = request_key(call, body, routes)
     return CacheRequest(call=call, key=key, body=body, policy=policy, control=control, tags=tags)
 
 
@@ -119,7 +119,7 @@ def _remove(body: dict[str, Any], path: Sequence[str]) -> None:
         inner.pop(path[-1], None)
 
 
-def _key(call: Call, body: dict[str, Any], routes: Iterable[Route]) -> str:
+def request_key(call: Call, body: dict[str, Any], routes: Iterable[Route]) -> str:
     """The hash of all that makes a call this one.
 
     Both parts are JSON, which holds no line end as it is written here: no two of them that differ

@@ -11,28 +11,30 @@ from blake3 import blake3
 
 #: Field of the body that holds the turns, by endpoint.
 _TURNS: Final = {"chat/completions": "messages", "messages": "messages", "responses": "input"}
-_TEXT_BLOCKS: Final = frozenset({"text", "input_text"})
+_TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
 _DIGEST_BYTES: Final = 16
 
 
 class AskedInContext(NamedTuple):
-    """A request's question, and a digest of all else that it holds."""
+    """A request's question, and the body in which it does not stand."""
 
     question: str
-    context: str
+    around: dict[str, Any]
 
 
 def split_request(endpoint: str, body: dict[str, Any]) -> AskedInContext | None:
-    """A request's question and context; None where the last turn is no plain text of a user.
+    """A request's question and context; None where it has no plain question, or wants a stream.
 
     Args:
         endpoint: Such as "chat/completions".
         body: The JSON of the request, which is not changed.
     """
     name = _TURNS.get(endpoint)
-    turns = body.get(name) if name else None
+    turns = body.get(name or "")
+    if name is None or body.get("stream") or body.get("n") not in {None, 1}:
+        return None
     if isinstance(turns, str):
-        return _parted(body, name, None, turns)
+        return AskedInContext(turns, {**body, name: None})
     if not isinstance(turns, list) or not turns or not isinstance(turns[-1], dict):
         return None
     last = turns[-1]
@@ -40,7 +42,22 @@ def split_request(endpoint: str, body: dict[str, Any]) -> AskedInContext | None:
     if last.get("role") != "user" or text is None:
         return None
     around = {key: value for key, value in last.items() if key != "content"}
-    return _parted(body, name, [*turns[:-1], around], text)
+    return AskedInContext(text, {**body, name: [*turns[:-1], around]})
+
+
+def answer_text(endpoint: str, body: bytes) -> str | None:
+    """The text of an answer that holds one text and nothing else; None for any other."""
+    try:
+        answer = msgspec.json.decode(body)
+        if endpoint == "chat/completions":
+            (choice,) = answer["choices"]
+            message = choice["message"]
+            return None if message.get("tool_calls") else _plain_text(message["content"])
+        parts = answer["content"] if endpoint == "messages" else answer["output"]
+        (part,) = [part for part in parts if part["type"] != "reasoning"]
+        return _plain_text(part["content"] if endpoint == "responses" else [part])
+    except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def answer_digest(text: str) -> str:
@@ -52,16 +69,6 @@ def answer_digest(text: str) -> str:
     return _digest(value)
 
 
-def _parted(
-    body: dict[str, Any], name: str | None, others: list[Any] | None, text: str
-) -> AskedInContext | None:
-    """The question, and the digest of a body in which it does not stand."""
-    try:
-        return AskedInContext(text, _digest({**body, name or "": others}))
-    except (RecursionError, UnicodeEncodeError):
-        return None
-
-
 def _plain_text(content: object) -> str | None:
     """The text of a message that holds one text and nothing else."""
     if isinstance(content, str):
@@ -70,7 +77,9 @@ def _plain_text(content: object) -> str | None:
         return None
     block: dict[str, object] = content[0]
     text = block.get("text")
-    is_plain = block.keys() == {"type", "text"} and block["type"] in _TEXT_BLOCKS
+    is_plain = block.get("type") in _TEXT_BLOCKS and not any(
+        value for name, value in block.items() if name not in {"type", "text"}
+    )
     return text if is_plain and isinstance(text, str) else None
 
 

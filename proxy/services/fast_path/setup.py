@@ -9,6 +9,7 @@ from proxy.calls.ports import Dependencies
 from proxy.records.receipt import Receipt
 from proxy.services.fast_path.answer_setup import StoredPurges, running_answers
 from proxy.services.fast_path.contexts import ContextResolver, build_contexts
+from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
 from proxy.services.fast_path.small_first import SmallFirstRouting, running_small_first
 from proxy.upstream.port import Transport
 
@@ -19,7 +20,7 @@ class FastPath:
 
     Attributes:
         contexts: Puts stored texts and fetched pages into calls.
-        answers: Gives equal calls the answer given before, and purges such answers.
+        answers: Gives equal or similar calls the answer given before, and purges such answers.
         small_first: Sends calls to a small model first.
     """
 
@@ -29,7 +30,7 @@ class FastPath:
 
     def join(self, deps: Dependencies) -> Dependencies:
         """The dependencies of calls with the fast path among them."""
-        answers = None if self.answers is None else self.answers.cache
+        answers = None if self.answers is None else SimilarAnswerCache(self.answers.cache)
         return replace(deps, contexts=self.contexts, answers=answers, small_first=self.small_first)
 
     def use(self, deps: Dependencies) -> None:

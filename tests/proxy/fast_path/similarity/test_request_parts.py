@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.fast_path.similarity.request_parts import answer_digest, split_request
+from proxy.fast_path.similarity.request_parts import answer_digest, answer_text, split_request
 
 CHAT = {
     "model": "m",
@@ -32,7 +32,7 @@ def asking(content, role="user"):
 
 def test_requests_that_differ_by_their_question_share_a_context():
     assert split(asking("where is it")).question == "where is it"
-    assert split(asking("where is it")).context == split(CHAT).context
+    assert split(asking("where is it")).around == split(CHAT).around
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_requests_that_differ_by_their_question_share_a_context():
     ],
 )
 def test_any_other_difference_is_another_context(other):
-    assert split(other).context != split(CHAT).context
+    assert split(other).around != split(CHAT).around
 
 
 def test_text_block_is_a_question_and_an_image_is_none():
@@ -55,13 +55,53 @@ def test_text_block_is_a_question_and_an_image_is_none():
 
     assert split(asking([block])).question == "where is it"
     assert split_request("chat/completions", asking([block, {"type": "image_url"}])) is None
-    assert split_request("chat/completions", asking([{**block, "cache_control": {}}])) is None
+    assert (
+        split_request("chat/completions", asking([{**block, "cache_control": {"type": "x"}}]))
+        is None
+    )
 
 
 def test_last_turn_of_an_assistant_or_tool_is_no_question():
     assert split_request("chat/completions", asking("so", role="assistant")) is None
     assert split_request("chat/completions", {"messages": []}) is None
     assert split_request("embeddings", {"input": "text"}) is None
+
+
+def test_stream_or_several_choices_have_no_question():
+    assert split_request("chat/completions", chat(stream=True)) is None
+    assert split_request("chat/completions", chat(n=2)) is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "body"),
+    [
+        ("chat/completions", b'{"choices":[{"message":{"content":"yes"}}]}'),
+        ("messages", b'{"content":[{"type":"text","text":"yes"}]}'),
+        (
+            "responses",
+            b'{"output":[{"type":"reasoning"},{"type":"message","content":[RESPONSE]}]}'.replace(
+                b"RESPONSE", b'{"type":"output_text","text":"yes","annotations":[]}'
+            ),
+        ),
+    ],
+)
+def test_text_of_an_answer_is_read_in_each_api(endpoint, body):
+    assert answer_text(endpoint, body) == "yes"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"torn",
+        b"{}",
+        b"[]",
+        b'{"choices":[]}',
+        b'{"choices":[{"message":{"content":null,"tool_calls":[{"id":"a"}]}}]}',
+        b'{"choices":[{"message":{"content":"a"}},{"message":{"content":"b"}}]}',
+    ],
+)
+def test_answer_without_one_plain_text_has_none(body):
+    assert answer_text("chat/completions", body) is None
 
 
 def test_responses_input_may_be_a_text_or_a_list():

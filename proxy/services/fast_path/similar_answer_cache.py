@@ -1,0 +1,179 @@
+"""Answers from the cache to questions that are similar, behind the cache of equal calls.
+
+What was found for a call is kept until its own answer comes, which teaches whether it was right. A
+share of what might be served goes upstream all the same: these calls are the checks.
+"""
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from proxy.calls.answer_cache_port import AnswerCachePort, CacheResult
+from proxy.catalog.entries import Route
+from proxy.fast_path.answer_cache.cache_request import CacheRequest, request_key
+from proxy.fast_path.answer_cache.cached_answer import CachedAnswer
+from proxy.fast_path.similarity.evidence import SimilarityEvidence, no_evidence
+from proxy.fast_path.similarity.request_parts import answer_digest, answer_text, split_request
+from proxy.fast_path.similarity.similar_answers import Finding, SimilarAnswers, ngram_answers
+from proxy.records.call import Call
+
+#: Share of hits that goes upstream as a check.
+_CHECKED_SHARE: Final = 0.1
+#: Seconds after which a call no longer waits for a lookup.
+_LOOKUP_DEADLINE_S: Final = 0.05
+#: Lookups under way, beyond which a call is sent without one.
+_MAX_LOOKUPS: Final = 4
+_MAX_BODY_BYTES: Final = 32 * 1024
+#: Calls under way of which it is remembered what was found for them.
+_MAX_WAITING: Final = 2_000
+_MAX_FEATURES: Final = 256
+#: Questions of one context, and of all; one takes about 12 KB.
+_MAX_QUESTIONS: Final = 5_000
+_MAX_QUESTIONS_IN_ALL: Final = 8_000
+_NOTE: Final = "answered as a similar question was"
+
+
+class _Asked(msgspec.Struct):
+    """A call under way: its question, its context, and what was found for it."""
+
+    question: str
+    context: str
+    finding: Finding | None = None
+
+
+class SimilarAnswerCache:
+    """A cache of answers that knows similar questions, too, where a policy says so.
+
+    Attributes:
+        flights: Those of the cache of equal calls.
+    """
+
+    def __init__(self, exact: AnswerCachePort, dice: Callable[[], float] = random.random) -> None:
+        self._exact = exact
+        self._dice = dice
+        self._lock = Lock()
+        self._lookups = 0
+        self._waiting: OrderedDict[str, _Asked] = OrderedDict()
+        self._evidence: OrderedDict[tuple[str, str], SimilarityEvidence] = OrderedDict()
+        self._contexts: OrderedDict[str, SimilarAnswers] = OrderedDict()
+        self.flights = exact.flights
+
+    def covers(self, call: Call) -> bool:
+        """As ``AnswerCachePort.covers``."""
+        return self._exact.covers(call)
+
+    async def read(self, call: Call, routes: Iterable[Route]) -> CacheRequest | None:
+        """As ``AnswerCachePort.read``; notes the question of a call that may have a similar one."""
+        routes = tuple(routes)
+        request = await self._exact.read(call, routes)
+        if request is None or not request.policy.similar or len(call.body) > _MAX_BODY_BYTES:
+            return request
+        parts = split_request(call.endpoint, request.body)
+        if parts is not None:
+            context = request_key(call, parts.around, routes)
+            self._waiting[request.key] = _Asked(parts.question, context)
+            self._waiting.move_to_end(request.key)
+            if len(self._waiting) > _MAX_WAITING:
+                self._waiting.popitem(last=False)
+        return request
+
+    def find(self, request: CacheRequest) -> CachedAnswer | None:
+        """As ``AnswerCachePort.find``: the answer to an equal call."""
+        return self._exact.find(request)
+
+    async def fetch(self, request: CacheRequest) -> CachedAnswer | None:
+        """As ``AnswerCachePort.fetch``; then the answer to a similar question, if proved right."""
+        found = await self._exact.fetch(request)
+        asked = self._waiting.get(request.key)
+        if found is not None or asked is None or self._lookups >= _MAX_LOOKUPS:
+            return found
+        self._lookups += 1
+        lookup = asyncio.ensure_future(asyncio.to_thread(self._look_up, request.call, asked))
+        lookup.add_done_callback(self._end_lookup)
+        await asyncio.wait({lookup}, timeout=_LOOKUP_DEADLINE_S)
+        if not lookup.done():
+            return None
+        asked.finding, is_given = lookup.result()
+        return self._given(request, asked.finding) if is_given else None
+
+    async def keep(self, request: CacheRequest, answer: CachedAnswer) -> None:
+        """As ``AnswerCachePort.keep``; then learns whether what was found had been right."""
+        await self._exact.keep(request, answer)
+        asked = self._waiting.pop(request.key, None)
+        if asked is not None and answer.is_whole and self._exact.find(request) is not None:
+            await asyncio.to_thread(self._learn, request, asked, answer)
+
+    def age_s(self, answer: CachedAnswer) -> float:
+        """As ``AnswerCachePort.age_s``."""
+        return self._exact.age_s(answer)
+
+    def count(self, call: Call, result: CacheResult, saved_nanos: int | None) -> None:
+        """As ``AnswerCachePort.count``."""
+        self._exact.count(call, result, saved_nanos)
+
+    def _end_lookup(self, lookup: "asyncio.Future[tuple[Finding, bool]]") -> None:
+        self._lookups -= 1
+
+    def _given(self, request: CacheRequest, finding: Finding) -> CachedAnswer | None:
+        """The kept answer of a finding; None where it expired or was purged."""
+        key = finding.answer.answered.key if finding.answer is not None else ""
+        kept = self._exact.find(msgspec.structs.replace(request, key=key))
+        if kept is None:
+            return None
+        self._waiting.pop(request.key, None)
+        return msgspec.structs.replace(kept, notes=(*kept.notes, _NOTE))
+
+    def _look_up(self, call: Call, asked: _Asked) -> tuple[Finding, bool]:
+        """What is found for a question, and whether it is given; runs on a thread."""
+        with self._lock:
+            finding = self._answers(call, asked.context).find(asked.question)
+            checked = self._evidence_of(call).checked_share(_CHECKED_SHARE)
+        return finding, finding.is_served and self._dice() >= checked
+
+    def _learn(self, request: CacheRequest, asked: _Asked, answer: CachedAnswer) -> None:
+        """Learns of a call's own answer, and keeps its question; runs on a thread."""
+        text = answer_text(request.call.endpoint, answer.body)
+        if text is None:
+            return
+        digest = answer_digest(text)
+        with self._lock:
+            answers = self._answers(request.call, asked.context)
+            finding = asked.finding
+            if finding is None:
+                finding = answers.find(asked.question)
+            else:
+                answers.learn(finding, digest)
+            answers.remember(request.key, finding, digest)
+            self._make_room()
+
+    def _answers(self, call: Call, context: str) -> SimilarAnswers:
+        """The answered questions of a context, which is used by this."""
+        answers = self._contexts.get(context)
+        if answers is None:
+            answers = ngram_answers(self._evidence_of(call), _MAX_QUESTIONS)
+            self._contexts[context] = answers
+        self._contexts.move_to_end(context)
+        return answers
+
+    def _evidence_of(self, call: Call) -> SimilarityEvidence:
+        """What the team's feature has learnt; of too many, the one unused for longest is lost."""
+        feature = (call.key.team, call.feature)
+        evidence = self._evidence.get(feature)
+        if evidence is None:
+            evidence = self._evidence[feature] = no_evidence()
+            if len(self._evidence) > _MAX_FEATURES:
+                self._evidence.popitem(last=False)
+        self._evidence.move_to_end(feature)
+        return evidence
+
+    def _make_room(self) -> None:
+        """Drops the contexts unused for longest, while all hold too many questions."""
+        total = sum(map(len, self._contexts.values()))
+        while total > _MAX_QUESTIONS_IN_ALL or len(self._contexts) > _MAX_QUESTIONS_IN_ALL:
+            _, dropped = self._contexts.popitem(last=False)
+            total -= len(dropped)

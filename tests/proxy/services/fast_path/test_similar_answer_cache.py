@@ -1,0 +1,147 @@
+"""Answers to similar questions, behind the cache of equal calls."""
+
+import asyncio
+import json
+
+import msgspec
+
+from proxy.fast_path.answer_cache.answer_memory import AnswerMemory
+from proxy.fast_path.answer_cache.cached_answer import CachedAnswer
+from proxy.fast_path.similarity.operating_point import OperatingPoint
+from proxy.services.fast_path.answer_cache import AnswerCache
+from proxy.services.fast_path.answer_metrics import AnswerMetrics
+from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
+from slo.policies.answer_cache import AnswerCachePolicy
+from tests.fakes.call_dependencies import call, route
+from tests.fakes.clock import ManualClock
+from tests.proxy.fast_path.answer_cache.test_cached_answer import ANSWER
+
+POLICY = AnswerCachePolicy(name="all", feature="chat", ttl=60.0, reusable=True, similar=True)
+EVERY_SCORE = OperatingPoint(score=-9.0, checked=1_300, wrong=0, bound=0.004)
+
+
+def body_of(question: str, system: str = "Name the intent.") -> bytes:
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+    return json.dumps({"model": "m", "messages": messages}).encode()
+
+
+def answer_body(text: str) -> bytes:
+    message = {"role": "assistant", "content": text}
+    return json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+
+
+class SimilarHarness:
+    """A cache whose checks are thrown by hand: 0.0 checks each hit, 1.0 none."""
+
+    def __init__(self, policy: AnswerCachePolicy = POLICY) -> None:
+        self.clock = ManualClock(1_000.0)
+        memory = AnswerMemory(2**22)
+        metrics = AnswerMetrics(memory, lambda team: team)
+        exact = AnswerCache((policy,), memory, self.clock, metrics)
+        self.dice = 1.0
+        self.cache = SimilarAnswerCache(exact, lambda: self.dice)
+
+    def ask(self, question: str, answer: str = "", system: str = "Name the intent.", **fields):
+        """What the cache answers; where that is nothing, the call's own answer is kept."""
+        return asyncio.run(self._ask(body_of(question, system), answer, fields))
+
+    async def _ask(self, body: bytes, answer: str, fields) -> CachedAnswer | None:
+        request = await self.cache.read(call(body, **fields), (route(),))
+        assert request is not None
+        found = self.cache.find(request) or await self.cache.fetch(request)
+        if found is None and answer:
+            changes = {
+                "team": request.call.key.team,
+                "key": request.key,
+                "body": answer_body(answer),
+                "started": self.clock.now,
+                "closing_at": -1,
+            }
+            await self.cache.keep(request, msgspec.structs.replace(ANSWER, **changes))
+        return found
+
+    def prove(self):
+        """The evidence of the feature, proved at every score."""
+        evidence = self.cache._evidence_of(call(body_of("x")))
+        evidence.point = EVERY_SCORE
+        return evidence
+
+
+def test_nothing_is_served_before_a_proof():
+    harness = SimilarHarness()
+    harness.ask("how do i freeze my account", "freeze")
+
+    assert harness.ask("how can i freeze my account") is None
+
+
+def test_similar_question_is_answered_at_a_proved_point_and_says_so():
+    harness = SimilarHarness()
+    harness.prove()
+    harness.ask("how do i freeze my account", "freeze")
+
+    found = harness.ask("how can i freeze my account")
+
+    assert found is not None
+    assert found.body == answer_body("freeze")
+    assert found.notes[-1] == "answered as a similar question was"
+
+
+def test_gates_refuse_at_a_proved_point():
+    harness = SimilarHarness()
+    harness.prove()
+    harness.ask("how do i freeze my account", "freeze")
+
+    assert harness.ask("how do i not freeze my account") is None
+
+
+def test_another_system_text_or_policy_shares_nothing():
+    harness, plain = (
+        SimilarHarness(),
+        SimilarHarness(msgspec.structs.replace(POLICY, similar=False)),
+    )
+    for each in (harness, plain):
+        each.prove()
+        each.ask("how do i freeze my account", "freeze")
+
+    assert harness.ask("how can i freeze my account", system="Other.") is None
+    assert plain.ask("how can i freeze my account") is None
+
+
+def test_every_call_before_a_proof_teaches_without_costing_one():
+    harness = SimilarHarness()
+    harness.ask("how do i freeze my account", "freeze")
+    harness.ask("how can i freeze my account", "Freeze.")
+
+    evidence = harness.cache._evidence_of(call(body_of("x")))
+    assert evidence.learned == 1
+    assert evidence.verifier.weights[0] > 0
+
+
+def test_checked_hits_go_upstream_and_wrong_ones_end_serving():
+    harness = SimilarHarness()
+    evidence = harness.prove()
+    harness.ask("how do i freeze my account", "freeze")
+    harness.dice = 0.0
+
+    assert harness.ask("how can i freeze my account", "block") is None
+    assert harness.ask("please, how can i freeze my account", "close") is None
+
+    assert evidence.point is None
+    assert evidence.stops == 1
+
+
+def test_expired_answer_is_not_given_to_a_similar_question():
+    harness = SimilarHarness()
+    harness.prove()
+    harness.ask("how do i freeze my account", "freeze")
+    harness.clock.now += 61.0
+
+    assert harness.ask("how can i freeze my account") is None
+
+
+def test_calls_under_way_are_remembered_in_bounded_number():
+    harness = SimilarHarness()
+    for number in range(2_100):
+        asyncio.run(harness.cache.read(call(body_of(f"question {number}")), (route(),)))
+
+    assert len(harness.cache._waiting) == 2_000
