@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 
 from proxy.calls.attempts.failed_attempts import record_refusal
-from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
+from proxy.calls.metering.attempt_receipts import build_receipt
+from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome
 from proxy.calls.ports import Caller, Dependencies, Head
 from proxy.calls.residency import bind_call
 from proxy.calls.route_choice import RouteChoice, requested_routes

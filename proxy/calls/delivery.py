@@ -6,11 +6,11 @@ import msgspec
 
 from proxy.calls.attempts.abandoned_attempts import settle_abandoned
 from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, gateway_interrupted
+from proxy.calls.metering.attempt_receipts import build_receipt
 from proxy.calls.metering.settlement import (
     AttemptInfo,
     AttemptOutcome,
     billing_terms,
-    build_receipt,
     estimate_from_length,
     settle_share,
 )

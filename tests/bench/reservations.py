@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 from typing import Any, Final
 
-from proxy.calls.metering.settlement import build_receipt
+from proxy.calls.metering.attempt_receipts import build_receipt
 from proxy.calls.translation.translation import prepare
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.timeline import Timeline

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
+from proxy.calls.metering.attempt_receipts import build_receipt
+from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome
 from proxy.calls.translation.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route

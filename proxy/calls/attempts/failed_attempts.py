@@ -8,12 +8,12 @@ from proxy.calls.attempts.abandoned_attempts import settle_abandoned
 from proxy.calls.attempts.attempt import Attempt
 from proxy.calls.attempts.steps import SentAttempt
 from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
+from proxy.calls.metering.attempt_receipts import build_receipt
 from proxy.calls.metering.metering import Meter
 from proxy.calls.metering.settlement import (
     AttemptInfo,
     AttemptOutcome,
     billing_terms,
-    build_receipt,
     estimate_from_length,
     settle_share,
 )

@@ -13,7 +13,8 @@ import msgspec
 
 from proxy.calls.attempts.failed_attempts import record_refusal
 from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, gateway_interrupted
-from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
+from proxy.calls.metering.attempt_receipts import build_receipt
+from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome
 from proxy.calls.ports import CallContext, Caller, Head
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.shared_answers.flight import FlightReader

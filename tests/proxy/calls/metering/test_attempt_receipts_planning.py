@@ -3,10 +3,8 @@
 import msgspec
 import pytest
 
-from proxy.calls.metering.settlement import (
-    AttemptInfo,
-    build_receipt,
-)
+from proxy.calls.metering.attempt_receipts import build_receipt
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.prefix.explain.reasons import CacheMiss, MissReason
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.compaction_result import CompactionResult
