@@ -22,6 +22,7 @@ slow                 | *      | *    | answer stop                            | 
 keepalives=3         | *      | *    | answer stop                            | answered | exact
 crlf                 | *      | *    | answer stop                            | answered | exact
 split                | *      | *    | answer stop                            | answered | exact
+letters              | *      | *    | answer stop                            | answered | exact
 words                | *      | *    | answer stop                            | answered | exact
 call                 | *      | *    | answer tool_calls                      | answered | exact
 args                 | *      | *    | answer stop                            | answered | exact
