@@ -51,6 +51,23 @@ def pending_timers() -> int:
     return sum(not timer.cancelled() for timer in timers)
 
 
+def test_a_caller_that_is_listened_to_already_is_listened_to_by_the_newest_wait():
+    async def wait_for_newest(first: LeavingCaller, newest: LeavingCaller) -> None:
+        with caller_watchdog(first, LoopTasks().start) as watch:
+            await asyncio.sleep(1.0)
+            assert first.heard
+            watch.watch_caller(newest)
+            await asyncio.sleep(100)
+
+    async def work() -> float:
+        began = ticks()
+        with pytest.raises(ClientDisconnected):
+            await wait_for_newest(LeavingCaller(5.0), LeavingCaller(20.0))
+        return ticks() - began
+
+    assert run_in_instant_time(work()) == pytest.approx(21.0)
+
+
 def test_a_call_that_was_watched_is_freed_without_the_garbage_collector():
     async def work() -> bool:
         gone = LeavingCaller()
