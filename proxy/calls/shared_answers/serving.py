@@ -23,7 +23,12 @@ from proxy.calls.answer_cache_port import AnswerCachePort, CacheResult
 from proxy.calls.deadlines import CallWatchdog
 from proxy.calls.ports import CallContext, Head
 from proxy.calls.route_choice import RoutingDecision
-from proxy.calls.shared_answers.flight import Flight, FlightReader, RecordingCaller
+from proxy.calls.shared_answers.flight import (
+    MAX_ANSWER_BYTES,
+    Flight,
+    FlightReader,
+    RecordingCaller,
+)
 from proxy.calls.shared_answers.shared_delivery import (
     CACHE_HEADER,
     FlightDelivery,
@@ -38,6 +43,9 @@ from proxy.records.receipt import Receipt, ServedBy
 
 #: Equal calls without an answer for which a call waits, before it goes alone.
 _MAX_FAILED_LEADERS: Final = 2
+#: Bytes of answers under way that are recorded, and the least that each may have.
+_MAX_RECORDED_BYTES: Final = 64 * 2**20
+_MIN_RECORDED_BYTES: Final = 16 * 2**10
 #: Seconds that the first call's caller gets to take the rest, once the call was cut off.
 _CUT_OFF_WAIT_S: Final = 1.0
 
@@ -117,7 +125,7 @@ class _SharedCall:
         """
         answers, request, context = self._answers, self._request, self._context
         answers.count(context.call, CacheResult.MISS, None)
-        flight = Flight(request.key)
+        flight = Flight(request.key, recording_bound(len(answers.flights)))
         reader = flight.join()
         if self._joinable_flight() is None:
             answers.flights[request.key] = flight
@@ -223,6 +231,12 @@ class _SharedCall:
         flights = self._answers.flights
         if flights.get(flight.key) is flight:
             del flights[flight.key]
+
+
+def recording_bound(flights: int) -> int:
+    """Bytes that one more answer under way may take, beside so many others."""
+    share = _MAX_RECORDED_BYTES // (flights + 1)
+    return max(min(share, MAX_ANSWER_BYTES), _MIN_RECORDED_BYTES)
 
 
 def _requested_routes(context: CallContext, decision: RoutingDecision) -> tuple[Route, ...]:

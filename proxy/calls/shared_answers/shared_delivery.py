@@ -134,7 +134,8 @@ class FlightDelivery:
                         await caller.send_whole(head, flight.whole, receipt)
             return
         with self._waiting:
-            await caller.begin(head)
+            async with asyncio.timeout(self._stall_s):
+                await caller.begin(head)
         is_last = False
         while not is_last:
             with self._waiting:

@@ -8,6 +8,7 @@ import pytest
 
 from proxy.calls.metering.metering import Meter
 from proxy.calls.route_choice import RoutingDecision
+from proxy.calls.shared_answers.serving import recording_bound
 from proxy.errors import CallerError, UpstreamError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, ServedBy
@@ -336,3 +337,10 @@ def test_a_call_without_a_seed_or_temperature_0_is_sent_each_time():
         assert "x-thriftgate-cache" not in first.caller.head.headers
 
     assert play(ANSWER, ANSWER, make_calls=make_calls).sent_count == 2
+
+
+@pytest.mark.parametrize(
+    ("flights", "bound"), [(0, 2**20), (63, 2**20), (127, 2**19), (1_000_000, 2**14)]
+)
+def test_answers_under_way_share_the_memory_for_recordings(flights, bound):
+    assert recording_bound(flights) == bound
