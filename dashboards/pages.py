@@ -17,7 +17,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dashboards import formatting
 from dashboards.access import Action, Viewer
 from dashboards.cost_plot import cost_plot
-from dashboards.savings_headline import fast_path_sentence, uncounted_sentence
+from dashboards.fast_path_savings import fast_path_sentence
+from dashboards.savings_headline import uncounted_sentence
 from dashboards.views.calls import CALL_COLUMNS
 from dashboards.views.replay import CostCurves
 

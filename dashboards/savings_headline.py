@@ -17,6 +17,12 @@ from typing import Final, Literal
 
 import msgspec
 
+from dashboards.fast_path_savings import (
+    FastPathPart,
+    FastPathSaving,
+    fast_path_savings,
+    fast_path_sentence,
+)
 from slo.alert import format_amount, single_line
 from slo.budgets.budget import BudgetUnit
 
@@ -94,16 +100,6 @@ _IN_SENTENCES: Final[Mapping[StepName, str]] = {
     "fast_path": "the fast path",
     "routing": "routing and lost attempts",
     "discounts": "discounts",
-}
-
-
-FastPathPart = Literal["cache", "small", "draft", "checks"]
-"""What served a call, or ``checks`` for calls of the gateway's own that compare answers."""
-_FAST_PATH_PARTS: Final[Mapping[FastPathPart, str]] = {
-    "cache": "answers given before",
-    "small": "small models",
-    "draft": "drafts",
-    "checks": "checks of answers",
 }
 
 
@@ -255,20 +251,6 @@ class SavingsStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FastPathSaving:
-    """The savings of one part of the fast path.
-
-    Attributes:
-        title: The part for people.
-        nanos: Its savings, below 0 where it cost more.
-    """
-
-    part: FastPathPart
-    title: str
-    nanos: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UncountedSaving:
     """A part of a feature that counts 0, because it was suspended or refuted.
 
@@ -335,11 +317,7 @@ def savings_headline(
         saved_low_nanos=saved - total.below_nanos,
         saved_high_nanos=saved + total.above_nanos,
         steps=waterfall(total),
-        fast_path=[
-            FastPathSaving(part=part, title=_FAST_PATH_PARTS[part], nanos=nanos)
-            for part, nanos in total.fast_path_parts.items()
-            if nanos
-        ],
+        fast_path=fast_path_savings(total.fast_path_parts),
         uncounted=sorted(
             uncounted, key=lambda saving: (-saving.nanos, saving.team, saving.feature)
         )[:MAX_UNCOUNTED],
@@ -393,11 +371,6 @@ def headline_sentences(headline: SavingsHeadline) -> list[str]:
         compared = "" if headline.measured_at is None else _comparison_time(headline.measured_at)
         lines.append(f"By control arms{compared}, 95 % sure to lie between {low} and {high}.")
     return [*lines, *map(uncounted_sentence, headline.uncounted)]
-
-
-def fast_path_sentence(parts: Sequence[FastPathSaving]) -> str:
-    """The savings of the fast path by its parts, without a full stop."""
-    return f"Fast path: {', '.join(f'{part.title} {_exact(part.nanos)}' for part in parts)}"
 
 
 def uncounted_sentence(saving: UncountedSaving) -> str:

@@ -11,7 +11,7 @@ from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
-from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy, dollars, recall_text
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy, dollars, fast_path_text, recall_text
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
@@ -84,6 +84,8 @@ def _sent_lines(receipt: Receipt) -> Iterator[str]:
         yield f"The provider's request id is {receipt.upstream_request_id}."
     if receipt.reroute_reason:
         yield f"It went there in place of what it asked for: {receipt.reroute_reason}."
+    if fast_path := fast_path_text(receipt):
+        yield fast_path
     yield _planning_line(receipt)
 
 
