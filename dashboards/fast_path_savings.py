@@ -1,7 +1,7 @@
 """Savings of the fast path by its parts: answers given before, small models, drafts, and checks.
 
-All are signed sums of receipts' ``fast_path_nanos``. Checks are the gateway's own calls that compare
-answers; they only cost. A small answer that failed a check is among the small models' as a loss.
+All are signed sums of receipts' ``fast_path_nanos``. Checks are the gateway's own calls that
+compare answers; they only cost. A small answer that failed a check is a loss of the small models.
 """
 
 from collections.abc import Mapping, Sequence

@@ -224,6 +224,7 @@ _CALL_FORMS: Final[Mapping[CallForm, Callable[[Any, CallRow], str]]] = {
     "tokens": lambda count, _: tokens(count),
     "cached": lambda count, call: f"{share(count, call.prompt_tokens or 0)} cached",
     "seconds": lambda value, _: seconds(value),
+    "served": lambda part, _: f"fast path: {part}" if part else "",
 }
 
 

@@ -28,6 +28,7 @@ const FORMS = {
     return size ? `${(count / size).toFixed(1)}${unit}` : count;
   },
   cached: (count, call) => `${call.prompt_tokens ? ((100 * count) / call.prompt_tokens).toFixed(1) + " %" : "?"} cached`,
+  served: (part) => part && `fast path: ${part}`,
   seconds(value) {
     if (value === null) return "-";
     return value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(2)} s`;

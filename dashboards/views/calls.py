@@ -23,6 +23,7 @@ class CallRow:
         miss: Reason for a cache miss; "" for none.
         miss_nanos: Cost of it; null where unknown.
         reroute_reason: Reason that another route answered; "" where it did not.
+        served_by: ``cache``, ``small``, ``large`` or ``draft``; "" without the fast path.
     """
 
     call_id: str
@@ -49,11 +50,12 @@ class CallRow:
     miss: str
     miss_nanos: int | None
     reroute_reason: str
+    served_by: str
 
 
 CallForm = Literal[
     "time", "call", "text", "feature", "asked_for", "missed", "attempts", "usd", "tokens", "cached",
-    "seconds",
+    "seconds", "served",
 ]  # fmt: skip
 """A form in which a value is shown, by ``dashboards.formatting`` and ``static/calls.js`` alike."""
 
@@ -77,7 +79,7 @@ CALL_COLUMNS: Final = (
     CallColumn("When", "started", "time"),
     CallColumn("Call", "call_id", "call"),
     CallColumn("Team, feature", "team_name", "text", (("feature", "feature"),)),
-    CallColumn("Model", "model", "text", (("requested", "asked_for"),)),
+    CallColumn("Model", "model", "text", (("requested", "asked_for"), ("served_by", "served"))),
     CallColumn(
         "Outcome",
         "outcome",

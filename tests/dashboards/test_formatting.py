@@ -18,6 +18,7 @@ FORMS_OF_A_CALL: tuple[tuple[str, CallForm], ...] = (
     ("generated_tokens", "tokens"),
     ("cache_read_tokens", "cached"),
     ("duration", "seconds"),
+    ("served_by", "served"),
 )
 
 
@@ -235,6 +236,7 @@ def test_a_call_is_shown_by_the_forms_of_its_columns() -> None:
         miss="expired",
         miss_nanos=None,
         reroute_reason="",
+        served_by="small",
     )
     shown = {form: formatting.call_text(call, field, form) for field, form in FORMS_OF_A_CALL}
 
@@ -250,4 +252,5 @@ def test_a_call_is_shown_by_the_forms_of_its_columns() -> None:
         "tokens": "?",
         "cached": "25.0 % cached",
         "seconds": "250 ms",
+        "served": "fast path: small",
     }

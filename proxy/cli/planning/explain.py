@@ -11,7 +11,8 @@ from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
-from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy, dollars, fast_path_text, recall_text
+from proxy.records.fast_path_text import fast_path_text
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy, dollars, recall_text
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
@@ -56,7 +57,7 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
         f" {receipt.model or receipt.endpoint}."
     )
     if receipt.served_by is ServedBy.CACHE:
-        yield _cached_line(receipt)
+        yield fast_path_text(receipt)
     else:
         yield from _sent_lines(receipt)
     if receipt.segments is not None:
@@ -84,22 +85,9 @@ def _sent_lines(receipt: Receipt) -> Iterator[str]:
         yield f"The provider's request id is {receipt.upstream_request_id}."
     if receipt.reroute_reason:
         yield f"It went there in place of what it asked for: {receipt.reroute_reason}."
-    if fast_path := fast_path_text(receipt):
-        yield fast_path
+    if text := fast_path_text(receipt):
+        yield text
     yield _planning_line(receipt)
-
-
-def _cached_line(receipt: Receipt) -> str:
-    """The line on a call that an answer to an equal call answered."""
-    how = f" ({receipt.error})" if receipt.error else ""
-    saved = receipt.fast_path_nanos
-    worth = "" if saved is None else f"; its answer cost {money(saved)} the first time"
-    if receipt.outcome is Outcome.HUNG_UP:
-        return "The caller hung up before it had the answer to another call; it cost nothing."
-    return (
-        f"The answer to another call answered it with {receipt.status}{how}, so nothing was sent"
-        f"{worth}."
-    )
 
 
 def _outcome_text(receipt: Receipt) -> str:

@@ -18,6 +18,7 @@ from proxy.catalog.entries import Route
 from proxy.pages.board_data import receipt_facts
 from proxy.pages.viewing import view_of
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
+from proxy.records.fast_path_text import fast_path_text
 from proxy.records.receipt import Receipt, answering_model, recall_text, total_nanos
 from slo.price import call_pricing
 from slo.usage import Usage
@@ -136,6 +137,8 @@ def _decision(receipt: Receipt) -> Iterator[str]:
         yield f"It went to {receipt.route} instead of the route asked for: {why}."
     else:
         yield f"It went to {receipt.route}, the route of the model asked for."
+    if text := fast_path_text(receipt):
+        yield text
     yield from (f"Note: {note}." for note in receipt.notes)
 
 

@@ -24,6 +24,7 @@ _MAX_STEPS: Final = 4
 _SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__struct_fields__} - {
     "model",
     "cost_nanos",
+    "served_by",
 }
 
 
@@ -82,6 +83,7 @@ def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
         model=answering_model(receipt.route, receipt.model),
         attempts=receipt.attempt + 1,
         cost_nanos=receipt.spent_nanos,
+        served_by=receipt.served_by.value,
         prompt_tokens=None if usage is None else usage.prompt_tokens,
         cache_read_tokens=None if usage is None else usage.cache_read,
         generated_tokens=None if usage is None else usage.generated_tokens,

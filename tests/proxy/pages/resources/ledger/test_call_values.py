@@ -2,7 +2,7 @@ from msgspec.structs import replace
 
 from proxy.pages.resources.ledger.call_values import call_story, cost_lines
 from proxy.records.prompt_segments import CacheMark, PromptSegments
-from proxy.records.receipt import Outcome
+from proxy.records.receipt import Outcome, ServedBy
 from slo.price import call_cost
 from slo.usage import Usage
 from tests.fakes.chaos import two_model_catalog
@@ -67,6 +67,13 @@ def test_a_story_tells_each_attempt_from_decision_to_cost() -> None:
     assert "300 of 900 tokens" in story.attempts[1].compaction[0]
     assert "recalled 2 times, 1,340 tokens" in story.attempts[1].compaction[1]
     assert not {"team", "route"} & {name for name, _ in story.attempts[1].facts}
+
+
+def test_a_call_that_the_cache_answered_says_what_the_answer_cost_first() -> None:
+    hit = a_receipt(1, route="", served_by=ServedBy.CACHE, fast_path_nanos=10**7, usage=None)
+    (attempt,) = call_story([hit], {}, CATALOG).attempts
+
+    assert attempt.decision[1].endswith("its answer cost $0.01 the first time.")
 
 
 def test_a_call_that_was_sent_nowhere_says_so() -> None:
