@@ -16,14 +16,13 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.sent_call import (
-    DIGEST_BYTES,
-    MAX_DIGESTS,
-    SentCall,
+from proxy.prefix.prediction.sent_call import MAX_DIGESTS, SentCall
+from proxy.prefix.prompts.fingerprints import (
+    SHORT_DIGEST_BYTES,
+    name_digest,
     shared_length,
     split_fingerprints,
 )
-from proxy.prefix.prompts.fingerprints import name_digest
 from proxy.prefix.prompts.objects import members
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt
 from proxy.records.lru_cache import LruCache
@@ -212,7 +211,7 @@ def trace_call(call: SentCall, now: float) -> CallTrace:
     texts = call.block_ranges.heads[:MAX_DIGESTS]
     room = _lines_per_text(texts)
     text_lines = [call.lines.get(block) for block in texts]
-    lines = tuple([one.digests[: room * DIGEST_BYTES] if one else b"" for one in text_lines])
+    lines = tuple([one.digests[: room * SHORT_DIGEST_BYTES] if one else b"" for one in text_lines])
     prints = len(tools) + len(heads) + len(conversation_blocks) + sum(map(len, lines))
     return CallTrace(
         at=now,
@@ -244,7 +243,7 @@ def repeated_bytes(call: SentCall, before: CallTrace) -> int:
     lines = {digest for joined in before.lines for digest in split_fingerprints(joined)}
     room = _lines_per_text(which.heads)
     for block in which.heads:
-        whole = call.blocks[block].digest[:DIGEST_BYTES] in earlier_heads
+        whole = call.blocks[block].digest[:SHORT_DIGEST_BYTES] in earlier_heads
         size += call.blocks[block].size if whole else _common_line_bytes(call, block, lines, room)
     return size
 
@@ -279,7 +278,7 @@ def _leading_text_change(
 def _message_change(call: SentCall, before: CallTrace) -> PromptChange | None:
     conversation_blocks, ours = call.block_ranges.messages, call.short_fingerprints[2]
     first = _first_difference(ours, before.messages)
-    if first is None or first[0] * DIGEST_BYTES >= len(before.messages):
+    if first is None or first[0] * SHORT_DIGEST_BYTES >= len(before.messages):
         return None
     index, how = first
     block = _block_at(conversation_blocks, index)
@@ -298,7 +297,7 @@ def _message_change(call: SentCall, before: CallTrace) -> PromptChange | None:
 def _dropped_count(ours: bytes, theirs: bytes) -> int:
     """Number of different prints that are gone; the last may stand beyond what is kept of ours."""
     here, there = frozenset(split_fingerprints(ours)), split_fingerprints(theirs)
-    while there and len(ours) == MAX_DIGESTS * DIGEST_BYTES and there[-1] not in here:
+    while there and len(ours) == MAX_DIGESTS * SHORT_DIGEST_BYTES and there[-1] not in here:
         there.pop()
     return len(here.union(there)) - len(here)
 
@@ -311,7 +310,7 @@ def _first_difference(ours: bytes, theirs: bytes) -> tuple[int, ChangeKind] | No
         return None
     was_there = not here or here[0] in there
     is_here = not there or there[0] in here
-    return same // DIGEST_BYTES, _CHANGE_KINDS[was_there, is_here]
+    return same // SHORT_DIGEST_BYTES, _CHANGE_KINDS[was_there, is_here]
 
 
 def _lines_per_text(texts: range) -> int:
@@ -324,7 +323,7 @@ def _common_line_bytes(call: SentCall, block: int, lines: set[bytes], room: int)
     ours = call.lines.get(block)
     if ours is None:
         return 0
-    digests = split_fingerprints(ours.digests[: room * DIGEST_BYTES])
+    digests = split_fingerprints(ours.digests[: room * SHORT_DIGEST_BYTES])
     same = sum(size for size, digest in zip(ours.sizes, digests, strict=False) if digest in lines)
     return same * call.blocks[block].size // ours.size if same else 0
 
@@ -332,14 +331,14 @@ def _common_line_bytes(call: SentCall, block: int, lines: set[bytes], room: int)
 def _repeated_block_bytes(call: SentCall, which: range, ours: bytes, before: bytes) -> int:
     """Bytes of blocks that were there before, each as often; of ``MAX_DIGESTS`` blocks."""
     shared = shared_length(ours, before)
-    same = shared // DIGEST_BYTES
+    same = shared // SHORT_DIGEST_BYTES
     size = call.ends[which.start + same] - call.ends[which.start]
     if shared == len(before):
         return size
     left = Counter(split_fingerprints(before[shared:]))
     rest = which[same:MAX_DIGESTS]
     for block in call.blocks[rest.start : rest.stop]:
-        digest = block.digest[:DIGEST_BYTES]
+        digest = block.digest[:SHORT_DIGEST_BYTES]
         if left.get(digest, 0) > 0:
             left[digest] -= 1
             size += block.size

@@ -25,13 +25,8 @@ from typing import Any, Final, NamedTuple
 
 from proxy.caches.entries import EntryLife
 from proxy.prefix.prediction.lookups import written_life
-from proxy.prefix.prediction.sent_call import (
-    DIGEST_BYTES,
-    SentCall,
-    TextLines,
-    is_in_conversation,
-    shared_length,
-)
+from proxy.prefix.prediction.sent_call import SentCall, TextLines, is_in_conversation
+from proxy.prefix.prompts.fingerprints import SHORT_DIGEST_BYTES, shared_length
 from proxy.prefix.prompts.prompt import BlockJson, Prompt, PromptBlock, has_words, part_text
 from proxy.records.lru_cache import LruCache
 
@@ -194,7 +189,7 @@ class LeadingTexts:
 def _shared_size(call: SentCall, block: int, other: TextLines) -> int:
     """Bytes of a block that begin as another text in its place does, in whole lines."""
     lines = call.lines[block]
-    same = shared_length(lines.digests, other.digests) // DIGEST_BYTES
+    same = shared_length(lines.digests, other.digests) // SHORT_DIGEST_BYTES
     return sum(lines.sizes[:same]) * call.blocks[block].size // max(1, lines.size)
 
 

@@ -12,15 +12,20 @@ there in the next one, and what was written with it is not read.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, compress, count
-from operator import eq, itemgetter
+from operator import eq
 from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from proxy.caches import openai_breakpoint, openai_interval
 from proxy.caches.regime import Regime
+from proxy.prefix.prompts.fingerprints import (
+    SHORT_DIGEST_BYTES,
+    join_fingerprints,
+    shared_length,
+)
 from proxy.prefix.prompts.prompt import ASSISTANT, BYTES_PER_TOKEN, PromptBlock, PromptSlot
 
 T = TypeVar("T")
@@ -30,15 +35,12 @@ _OPENAI: Final = "openai-breakpoint"
 #: Members of an enumeration take ten times as long to look up in a loop.
 _STABLE, _VARIABLE = PromptSlot.STABLE, PromptSlot.VARIABLE
 
-#: Bytes kept of a fingerprint that is only compared with the one of another call.
-DIGEST_BYTES: Final = 8
 #: Fingerprints kept of the tools, leading texts or messages of one call.
 MAX_DIGESTS: Final = 1_024
 #: Blocks at the end of a call that are told apart where a later one does not repeat them.
 MAX_LEFT_OUT: Final = 12
 #: So many were not repeated, or more.
 MORE_LEFT_OUT: Final = MAX_LEFT_OUT + 1
-_beginning = itemgetter(slice(DIGEST_BYTES))
 
 
 class TextLines(msgspec.Struct, frozen=True):
@@ -280,18 +282,6 @@ def is_in_conversation(block: PromptBlock) -> bool:
     return block.slot is _VARIABLE
 
 
-def join_fingerprints(digests: Iterable[bytes]) -> bytes:
-    """The beginnings of fingerprints, joined."""
-    return b"".join(map(_beginning, digests))
-
-
-def split_fingerprints(joined: bytes) -> list[bytes]:
-    """Short fingerprints that were joined."""
-    return [
-        joined[offset : offset + DIGEST_BYTES] for offset in range(0, len(joined), DIGEST_BYTES)
-    ]
-
-
 class PromptStart(msgspec.Struct, frozen=True):
     """The digest of a prompt's start.
 
@@ -369,7 +359,7 @@ def blocks_left_out(call: SentCall, before: Sequence[PromptEnding]) -> int:
 def _count_left_out(call: SentCall, before: Sequence[PromptEnding]) -> int:
     repeats = left_out = 0
     for ending in reversed(before):
-        length = ending.begins + len(ending.last) // DIGEST_BYTES
+        length = ending.begins + len(ending.last) // SHORT_DIGEST_BYTES
         is_answered = ending.answers < call.answers or call.regime.name == _OPENAI
         same = _repeated_blocks(call.digests, ending) if is_answered and length > repeats else 0
         if same > repeats:
@@ -383,18 +373,4 @@ def _repeated_blocks(digests: tuple[bytes, ...], before: PromptEnding) -> int:
     if hash(digests[:start]) != before.head:
         return 0
     mine = join_fingerprints(digests[start : start + MAX_LEFT_OUT])
-    return start + shared_length(mine, before.last) // DIGEST_BYTES
-
-
-def shared_length(one: bytes, other: bytes) -> int:
-    """Bytes of whole fingerprints that two rows of them begin with."""
-    low, high = 0, min(len(one), len(other)) // DIGEST_BYTES
-    if one[: high * DIGEST_BYTES] == other[: high * DIGEST_BYTES]:
-        return high * DIGEST_BYTES
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[: middle * DIGEST_BYTES] == other[: middle * DIGEST_BYTES]:
-            low = middle
-        else:
-            high = middle - 1
-    return low * DIGEST_BYTES
+    return start + shared_length(mine, before.last) // SHORT_DIGEST_BYTES

@@ -5,11 +5,14 @@ of its time: of 32 KB 7 microseconds instead of 41, as measured here.
 
 Caches compare blocks without marks. A mark moves on with each call, and a text that carries one
 must stand in a part of its own; the prefix is the same for all that.
+
+Fingerprints that are only compared with those of another call are kept short, and joined.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -21,12 +24,15 @@ from proxy.prefix.prompts.prompt import Fingerprint, PromptBlock
 #: Texts from this length on are hashed with BLAKE3.
 _BLAKE3_MIN_BYTES: Final = 4096
 _DIGEST_BYTES: Final = 16
+#: Bytes kept of a fingerprint that is only compared with the one of another call.
+SHORT_DIGEST_BYTES: Final = 8
 #: BLAKE3's keys have exactly so many bytes.
 _BLAKE3_KEY_BYTES: Final = 32
 _MAX_TEAMS: Final = 4_096
 #: Names whose hashes are remembered, of all teams.
 _MAX_NAMES: Final = 16_384
 _MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
+_beginning = itemgetter(slice(SHORT_DIGEST_BYTES))
 
 
 def keyed_hash(secret: bytes, team: str) -> Callable[[bytes], bytes]:
@@ -58,6 +64,33 @@ def team_fingerprint(secret: bytes, team: str) -> Callable[[bytes], bytes]:
 def name_digest(fingerprint: Fingerprint, name: str) -> bytes:
     """The keyed hash of a name that call after call has: a model's, an upstream's, a feature's."""
     return fingerprint(name.encode(errors="replace"))
+
+
+def join_fingerprints(digests: Iterable[bytes]) -> bytes:
+    """The beginnings of fingerprints, joined."""
+    return b"".join(map(_beginning, digests))
+
+
+def split_fingerprints(joined: bytes) -> list[bytes]:
+    """Short fingerprints that were joined."""
+    return [
+        joined[offset : offset + SHORT_DIGEST_BYTES]
+        for offset in range(0, len(joined), SHORT_DIGEST_BYTES)
+    ]
+
+
+def shared_length(one: bytes, other: bytes) -> int:
+    """Bytes of whole fingerprints that two rows of them begin with."""
+    low, high = 0, min(len(one), len(other)) // SHORT_DIGEST_BYTES
+    if one[: high * SHORT_DIGEST_BYTES] == other[: high * SHORT_DIGEST_BYTES]:
+        return high * SHORT_DIGEST_BYTES
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[: middle * SHORT_DIGEST_BYTES] == other[: middle * SHORT_DIGEST_BYTES]:
+            low = middle
+        else:
+            high = middle - 1
+    return low * SHORT_DIGEST_BYTES
 
 
 def without_marks(

@@ -21,13 +21,8 @@ from proxy.prefix.prediction.leading_texts import (
     split_lines,
 )
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.sent_call import (
-    DIGEST_BYTES,
-    SentCall,
-    is_in_conversation,
-    shared_length,
-    split_fingerprints,
-)
+from proxy.prefix.prediction.sent_call import SentCall, is_in_conversation
+from proxy.prefix.prompts.fingerprints import split_fingerprints
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from tests.examples import examples
@@ -106,17 +101,6 @@ def test_expected_reads_of_whole_prompts_are_their_caches(parts):
         )
         cache.begin_answer(whole, now)
         index.record_call(sent, None, now)
-
-
-@given(st.lists(st.integers(0, 2), max_size=9), st.lists(st.integers(0, 2), max_size=9))
-def test_shared_length_is_that_of_the_common_start(one, other):
-    rows = [b"".join(bytes([value]) * DIGEST_BYTES for value in row) for row in (one, other)]
-    same = next(
-        (index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
-        min(len(one), len(other)),
-    )
-
-    assert shared_length(*rows) == same * DIGEST_BYTES
 
 
 def two_lines(number: int) -> SentCall:

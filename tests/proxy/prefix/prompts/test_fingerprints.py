@@ -4,11 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.prompts.fingerprints import (
+    SHORT_DIGEST_BYTES,
     Pseudonymizer,
     bare_json,
     digest_without_marks,
+    join_fingerprints,
     keyed_hash,
     name_digest,
+    shared_length,
+    split_fingerprints,
     team_fingerprint,
     without_marks,
 )
@@ -140,3 +144,21 @@ def test_pseudonyms_are_equal_for_equal_texts_of_a_team_alone(one, other):
 
 def test_no_text_has_no_pseudonym():
     assert PSEUDONYMS.pseudonym("t", b"") == ""
+
+
+@given(st.lists(st.integers(0, 2), max_size=9), st.lists(st.integers(0, 2), max_size=9))
+def test_shared_length_is_that_of_the_common_start(one, other):
+    rows = [b"".join(bytes([value]) * SHORT_DIGEST_BYTES for value in row) for row in (one, other)]
+    same = next(
+        (index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
+
+    assert shared_length(*rows) == same * SHORT_DIGEST_BYTES
+
+
+@given(st.lists(st.binary(min_size=8, max_size=16), max_size=9))
+def test_joined_fingerprints_are_split_into_their_beginnings(digests):
+    joined = join_fingerprints(digests)
+
+    assert split_fingerprints(joined) == [digest[:SHORT_DIGEST_BYTES] for digest in digests]
