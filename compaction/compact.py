@@ -16,8 +16,8 @@ import orjson
 from compaction.conversation_view import view_conversation
 from compaction.facts.fact import Fact, Segment
 from compaction.losses import lost_values, needed_values_evidence
-from compaction.memory import CompactionMemory
-from compaction.planner import CompactionPlanner, CompactionState
+from compaction.memory import CompactionMemory, CompactionState
+from compaction.planner import CompactionPlanner
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import Count

@@ -11,7 +11,8 @@ from compaction.facts.fact import Fact, FactKind, Region
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import flatten_text, text_head
 from compaction.language.proper_names import proper_names
-from compaction.planner import CompactionPlanner, CompactionState
+from compaction.memory import CompactionState
+from compaction.planner import CompactionPlanner
 from compaction.quality_evidence import QualityEvidence
 from compaction.reading.message import CalledTool, CannotCompactError, ParsedMessage, Voice
 from compaction.reading.message_parser import parse_message

@@ -18,9 +18,6 @@ import msgspec
 from compaction.compacted_part import CompactedPart, PartCompactor
 from compaction.conversation_view import ConversationView, step_cut, turn_cut
 from compaction.cost_model import (
-    RETRY_GROWTH_FACTOR,
-    CompactionDecision,
-    CompactionReason,
     CostInputs,
     ShownCut,
     call_savings,
@@ -29,6 +26,7 @@ from compaction.cost_model import (
     rewrite_cost,
 )
 from compaction.facts.segment_fitting import Region, SegmentFitter
+from compaction.memory import CompactionState
 from compaction.policy import FACTS_MODES, CompactionPolicy
 from compaction.reading.message import Count
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
@@ -41,50 +39,10 @@ from compaction.verbatim_suffix import (
     extend_suffix,
 )
 
-#: Minimum estimated size of a segment, as a share of the region it replaces, until one is written.
-_INITIAL_SEGMENT_SHARE: Final = 0.15
 #: Share of a conversation below which a compaction at one point alone splits the last turns, too.
 _SMALL_REGION_SHARE: Final = 0.25
 #: Maximum share of a target that the last turns may take; where they take more, fewer of them stay.
 _MAX_SUFFIX_TARGET_SHARE: Final = 0.5
-
-
-class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a conversation at a point.
-
-    Attributes:
-        calls: Points passed.
-        calls_since: Points passed since the last compaction.
-        parts: The parts compacted, in order.
-        suffix: All after them.
-        start: Tokens of the whole as it was sent right after the last compaction.
-        sent: Tokens of the whole as it was sent at the last point.
-        raw: The same, unmodified.
-        bank: Savings by shortening, in tokens of uncached input.
-        failed: Tokens of the part that was last tried in vain.
-        shown: The first message that was new to the last point's call.
-        cut_at: The point where results were cut last.
-        share: The last segment's size as a share of what it was to replace.
-        measured: Tokens of that; of twice as many the share is not known.
-        decision: Decision made at the last point.
-    """
-
-    suffix: VerbatimSuffix
-    calls: int = 0
-    calls_since: int = 0
-    parts: tuple[CompactedPart, ...] = ()
-    start: int = 0
-    sent: int = 0
-    raw: int = 0
-    bank: float = 0.0
-    failed: int = 0
-    shown: int = 0
-    cut_at: int = 0
-    share: float = _INITIAL_SEGMENT_SHARE
-    measured: int = 0
-    decision: CompactionDecision = CompactionDecision(
-        is_due=False, reason=CompactionReason.NOTHING_TO_COMPACT, break_even=None
-    )
 
 
 class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -189,7 +147,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             inputs = msgspec.structs.replace(inputs, segment=compactor.likely_tokens())
             decision = decide_compaction(self.policy, inputs)
             if not decision.is_due:
-                return _after_vain_try(state, inputs, decision)
+                return state.after_vain_try(inputs, decision)
         return self._compact_part(state, inputs, compactor)
 
     def _compact_part(
@@ -199,14 +157,14 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         target = self.policy.target - self._tokens_after_point(state)
         max_tokens = target - inputs.fixed - inputs.earlier_segments - inputs.tail
         part = compactor.part_within(max_tokens) if self.policy.target else compactor.part()
-        state = _with_share(state, inputs.region, part.tokens)
+        state = state.with_segment(inputs.region, part.tokens)
         after = self._after_compaction(state, part)
         regrowth = after.suffix.tokens - inputs.tail
         likely = inputs
         inputs = msgspec.structs.replace(inputs, segment=part.tokens, regrowth=regrowth)
         decision = decide_by_built_segment(self.policy, inputs, likely)
         if not decision.is_due:
-            return _after_vain_try(state, inputs, decision)
+            return state.after_vain_try(inputs, decision)
         prices = self.policy.prices
         saved = prices.read * inputs.gain - rewrite_cost(prices, inputs)
         over = after.sent - target
@@ -337,15 +295,13 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         behind = state.suffix.tokens_from(self.conversation, end)
         region = state.suffix.tokens - behind
         grew = (state.sent - state.start) / max(1, state.calls_since - 1)
-        is_measured = region < RETRY_GROWTH_FACTOR * state.measured
-        share = state.share if is_measured else min(state.share, _INITIAL_SEGMENT_SHARE)
         return CostInputs(
             calls=state.calls,
             calls_since=state.calls_since,
             fixed=self._head_tokens,
             earlier_segments=sum(part.tokens for part in state.parts),
             region=region,
-            segment=int(region * share),
+            segment=state.likely_segment(region),
             tail=behind,
             fresh=min(fresh, behind),
             growth=grew,
@@ -379,19 +335,3 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             + index_tokens(index, number, self.count),
             sent_tokens=state.suffix.tokens - state.suffix.tokens_from(self.conversation, end),
         )
-
-
-def _with_share(state: CompactionState, region: int, segment: int) -> CompactionState:
-    """The state with the size of the segment that was tried last."""
-    share = min(segment / max(1, region), 1.0)
-    return msgspec.structs.replace(state, share=share, measured=region)
-
-
-def _after_vain_try(
-    state: CompactionState, inputs: CostInputs, decision: CompactionDecision
-) -> CompactionState:
-    """The state after a try that is not due by the size of its segment."""
-    is_vain = decision.reason is CompactionReason.NO_PROGRESS
-    failed = inputs.region if is_vain else state.failed
-    state = _with_share(state, inputs.region, inputs.segment)
-    return msgspec.structs.replace(state, decision=decision, failed=failed)

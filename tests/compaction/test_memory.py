@@ -1,7 +1,9 @@
 import tracemalloc
 
-from compaction.memory import CompactionMemory
-from compaction.planner import CompactionState
+import pytest
+
+from compaction.cost_model import CompactionDecision, CompactionReason, CostInputs
+from compaction.memory import CompactionMemory, CompactionState
 from compaction.verbatim_suffix import ReplacedMessage, VerbatimSuffix
 
 
@@ -84,3 +86,37 @@ def test_states_of_16_mib_are_remembered_each_with_the_room_of_its_entry():
 
     assert fitting.find(b"a") is not None
     assert larger.find(b"a") is None
+
+
+def test_first_segment_is_likely_a_small_share_of_its_region():
+    assert state().likely_segment(1_000) == 150
+
+
+@pytest.mark.parametrize(("region", "tokens"), [(1_000, 400), (1_900, 760), (2_000, 300)])
+def test_next_segment_is_likely_the_share_of_the_last_until_the_region_is_twice_as_long(
+    region, tokens
+):
+    assert state().with_segment(1_000, 400).likely_segment(region) == tokens
+
+
+@pytest.mark.parametrize(
+    ("reason", "failed"),
+    [(CompactionReason.NO_PROGRESS, 1_000), (CompactionReason.NOTHING_TO_COMPACT, 0)],
+)
+def test_region_of_a_vain_try_is_remembered_where_nothing_was_won(reason, failed):
+    decision = CompactionDecision(is_due=False, reason=reason, break_even=None)
+    inputs = CostInputs(
+        calls=9,
+        calls_since=9,
+        fixed=100,
+        earlier_segments=0,
+        region=1_000,
+        segment=400,
+        tail=50,
+        growth=10.0,
+    )
+
+    after = state().after_vain_try(inputs, decision)
+
+    assert (after.decision, after.failed) == (decision, failed)
+    assert (after.share, after.measured) == (0.4, 1_000)

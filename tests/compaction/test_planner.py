@@ -7,7 +7,8 @@ import pytest
 
 from compaction.conversation_view import view_conversation
 from compaction.cost_model import CompactionReason
-from compaction.planner import CompactionPlanner, CompactionState
+from compaction.memory import CompactionState
+from compaction.planner import CompactionPlanner
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.prefix_digests import prefix_digests
