@@ -6,7 +6,6 @@ texts say in one respect, and refuses where they differ. They need no learning, 
 overrules them.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
@@ -126,9 +125,9 @@ def _has_opposites(asked: Question, kept: Question) -> bool:
 
 
 def _order_differs(asked: Question, kept: Question) -> bool:
-    """True where the same words stand in another order, or behind other words of direction."""
+    """True where the same words stand in another order or number, or behind other directions."""
     shared = set(asked.content) & set(kept.content)
-    if asked.content != kept.content and Counter(asked.content) == Counter(kept.content):
+    if asked.content != kept.content and set(asked.content) == set(kept.content):
         return True
     in_asked, in_kept = (_directions(question, shared) for question in (asked, kept))
     return any(
@@ -161,7 +160,7 @@ def _word_exchanged(asked: Question, kept: Question) -> bool:
 
 
 def _object_exchanged(asked: Question, kept: Question) -> bool:
-    """True where one word of direction stands before another word in each text."""
+    """True where one word of direction or condition stands before another word in each text."""
     of_kept = dict(kept.arguments)
     return any(
         direction in of_kept

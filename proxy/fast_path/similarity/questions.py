@@ -35,6 +35,10 @@ _IDENTIFIER: Final = re.compile(
 _CONDITION_PHRASES: Final = re.compile(
     r"\b(?:in case|as long as|so long as|given that|on condition)\b", re.IGNORECASE
 )
+#: Behind these, "if" means "whether".
+_ASKERS: Final = frozenset(
+    {"know", "see", "check", "wonder", "wondering", "ask", "tell me", "show me", "find out"}
+)
 _SENTENCE_END: Final = frozenset(".!?:;\n")
 
 
@@ -48,8 +52,8 @@ class Question(msgspec.Struct, frozen=True):
         numbers: Every number, sorted; words of numbers as digits.
         names: Quoted texts, identifiers and words with a capital within a sentence, in small.
         counted: How often each class of negation, condition, restriction and quantifier is there.
-        same_set: Canonical dates, times, units and currencies.
-        arguments: The content words behind each word of direction, by appearance.
+        same_set: Canonical dates, times, units and currencies, each as often as it is there.
+        arguments: The content words behind each word of direction or condition, by appearance.
         language: Code of the language, or a script; "" where a text is too short to tell.
     """
 
@@ -59,7 +63,7 @@ class Question(msgspec.Struct, frozen=True):
     numbers: tuple[str, ...]
     names: frozenset[str]
     counted: tuple[tuple[str, int], ...]
-    same_set: frozenset[str]
+    same_set: tuple[str, ...]
     arguments: tuple[tuple[str, str], ...]
     language: str
 
@@ -80,7 +84,7 @@ def read_question(text: str) -> Question | None:
         numbers=tuple(numbers),
         names=frozenset(_names(text)),
         counted=tuple(sorted(Counter(_counted(words)).items())),
-        same_set=frozenset(_same_set(words)),
+        same_set=tuple(sorted(_same_set(words))),
         arguments=tuple(_arguments(words)),
         language=_language(text, words),
     )
@@ -132,11 +136,14 @@ def _normalised(tokens: Iterator[str]) -> list[str]:
 
 def _without_asking_if(words: list[str]) -> list[str]:
     """The words without an "if" that means "whether": "tell me if my card works"."""
-    askers = {"know", "see", "me", "check", "wonder", "wondering", "ask", "sure", "find", "out"}
     return [
         word
         for place, word in enumerate(words)
-        if not (word == "if" and place > 0 and words[place - 1] in askers)
+        if word != "if"
+        or not (
+            (words[place - 1 : place] and words[place - 1] in _ASKERS)
+            or " ".join(words[max(0, place - 2) : place]) in _ASKERS
+        )
     ]
 
 
@@ -177,10 +184,10 @@ def _canonical(word: str) -> str:
 
 
 def _arguments(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Each word of direction with the first content word behind it."""
+    """Each word of direction or condition with the first content word behind it."""
     waiting: list[str] = []
     for word in words:
-        if word in DIRECTIONS:
+        if word in DIRECTIONS or COUNTED_CLASSES.get(word) == "condition":
             waiting.append(word)
         elif word not in FREE_WORDS:
             yield from ((direction, _canonical(word)) for direction in waiting)

@@ -44,6 +44,11 @@ def gate(asked: str, kept: str) -> Gate | None:
         ("is paris bigger than rome", "is rome bigger than paris", Gate.ORDER),
         ("what is the weather in denver", "what is the weather in boston", Gate.EXCHANGED_WORD),
         ("block my card", "block my stolen card", Gate.ADDED_WORDS),
+        (
+            "say it in spanish if it rains",
+            "say it in spanish if the sum is large",
+            Gate.EXCHANGED_OBJECT,
+        ),
     ],
 )
 def test_small_difference_that_changes_a_question_is_refused(asked, kept, expected):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.services.fast_path.setup import FastPath, running_fast_path
+from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
 from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.fakes.app_context import AppContextCalls, fake_app_context
@@ -65,5 +66,5 @@ def test_calls_get_each_part_that_runs(tmp_path, policies):
     fast_path.use(deps)
 
     assert deps.contexts is fast_path.contexts
-    assert deps.answers is (None if fast_path.answers is None else fast_path.answers.cache)
+    assert isinstance(deps.answers, SimilarAnswerCache) == (fast_path.answers is not None)
     assert deps.small_first is fast_path.small_first
