@@ -137,6 +137,7 @@ def rarer_metrics(folder: Path) -> str:
     telemetry.observe(a_receipt(1, compaction="facts+recall", recalls=1, recalled_tokens=9))
     telemetry.observe(a_receipt(1, compaction="facts", compaction_why="control"))
     telemetry.observe(a_receipt(1, miss="expired", miss_tokens=1024))
+    telemetry.observe(a_receipt(1, fast_path_nanos=-1))
     return telemetry.prometheus_text().decode()
 
 

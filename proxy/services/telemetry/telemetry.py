@@ -26,6 +26,7 @@ from proxy.records.compaction_result import recalls_without_end
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.services.telemetry.bucket_counts import BucketCounts
 from proxy.services.telemetry.engine_metrics import PhaseMetrics
+from proxy.services.telemetry.fast_path_metrics import FastPathMetrics
 from proxy.services.telemetry.top_series import Labels, TopSeries
 
 _log = logging.getLogger("thriftgate.calls")
@@ -176,7 +177,8 @@ class Telemetry(Collector):
         self._overhead = BucketCounts(_OVERHEAD)
         self._phases = PhaseMetrics()
         self._registry = CollectorRegistry()
-        self.register(self, self._phases)
+        self._fast_path = FastPathMetrics(team_name)
+        self.register(self, self._phases, self._fast_path)
 
     def observe(self, receipt: Receipt) -> None:
         """Count one attempt."""
@@ -187,6 +189,7 @@ class Telemetry(Collector):
         self._traffic.series_of((receipt.team, receipt.feature, model, receipt.route)).add(receipt)
         self._overhead.add(receipt.overhead)
         self._phases.observe(receipt)
+        self._fast_path.observe(receipt)
         if self._log_calls or receipt.outcome is not Outcome.ANSWERED:
             _log.info("%s", msgspec.json.encode(_loggable(receipt)).decode())
 
