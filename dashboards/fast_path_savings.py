@@ -12,7 +12,7 @@ from slo.alert import format_amount
 from slo.budgets.budget import BudgetUnit
 
 FastPathPart = Literal["cache", "small", "draft", "checks"]
-"""What served a call, or ``checks`` for calls of the gateway's own that compare answers."""
+"""The part that served a call; ``checks`` are the gateway's own calls that compare answers."""
 
 _TITLES: Final[Mapping[FastPathPart, str]] = {
     "cache": "answers given before",

@@ -11,7 +11,7 @@ _CONTINUES: Final = "continues "
 
 
 def fast_path_text(receipt: Receipt) -> str:
-    """What the fast path did with an attempt, in a sentence; "" where it had no part in it."""
+    """A sentence on the fast path's part in an attempt; "" where it had none."""
     return _TEXTS[receipt.served_by](receipt)
 
 
@@ -29,12 +29,10 @@ def _cached_text(receipt: Receipt) -> str:
 
 def _small_text(receipt: Receipt) -> str:
     if receipt.outcome is Outcome.FAILED:
-        return (
-            f"A small model was asked first and gave no answer that is accepted{_saved(receipt)}."
-        )
+        return f"A small model was asked first and gave no answer that is accepted{_gain(receipt)}."
     return (
         f"A small model answered in place of {receipt.model}, as the loss of answers is proved"
-        f" small{_saved(receipt)}."
+        f" small{_gain(receipt)}."
     )
 
 
@@ -48,20 +46,20 @@ def _large_text(receipt: Receipt) -> str:
 
 
 def _draft_text(receipt: Receipt) -> str:
-    return f"It drafted while the model asked for made the answer{_saved(receipt)}."
+    return f"It drafted while the model asked for made the answer{_gain(receipt)}."
 
 
 def _other_text(receipt: Receipt) -> str:
     """The sentence on an attempt that no part of the fast path chose."""
     if receipt.fast_path_nanos is not None:
-        return f"The gateway made this call itself, to compare two answers{_saved(receipt)}."
+        return f"The gateway made this call itself, to compare two answers{_gain(receipt)}."
     if receipt.attempt and any(note.startswith(_CONTINUES) for note in receipt.notes):
         return "It goes on with a stream that broke off; both parts are billed."
     return ""
 
 
-def _saved(receipt: Receipt) -> str:
-    """What it saved or cost, after a semicolon; "" where that is unknown."""
+def _gain(receipt: Receipt) -> str:
+    """The amount saved or spent, after a semicolon; "" where that is unknown."""
     nanos = receipt.fast_path_nanos
     if nanos is None:
         return ""

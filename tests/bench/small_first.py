@@ -24,7 +24,7 @@ import msgspec
 
 from proxy.fast_path.small_first.call_traits import CallTraits, read_traits
 from proxy.fast_path.small_first.judge_channel import JudgeError, Verdict, combine_orders
-from proxy.fast_path.small_first.loss_control import Promise, new_control
+from proxy.fast_path.small_first.loss_control import LossPromise, new_control
 from proxy.fast_path.small_first.loss_model import LossModel
 
 _DELAY: Final = 20
@@ -34,7 +34,7 @@ _SMALL_PRICE: Final = 0.05
 _JUDGE_PRICE: Final = 2.0
 
 
-class Question(msgspec.Struct, frozen=True):
+class GradedQuestion(msgspec.Struct, frozen=True):
     """A call with its loss: 1 where the large model alone is right, -1 where the small one is."""
 
     feature: str
@@ -55,7 +55,7 @@ class Result(msgspec.Struct, frozen=True):
     model: LossModel | None = None
 
 
-def outcomes(folder: Path) -> list[Question]:
+def outcomes(folder: Path) -> list[GradedQuestion]:
     """The questions of a folder of CSV files."""
     questions = []
     for path in sorted(folder.rglob("*.csv")):
@@ -63,11 +63,11 @@ def outcomes(folder: Path) -> list[Question]:
             for prompt, small, large in list(csv.reader(file))[1:]:
                 traits = read_traits(prompt, has_schema=False, tools=0, turns=1)
                 loss = (large == "True") - (small == "True")
-                questions.append(Question(path.stem, traits, loss))
+                questions.append(GradedQuestion(path.stem, traits, loss))
     return questions
 
 
-def dialogue_turns(folder: Path) -> list[Question]:
+def dialogue_turns(folder: Path) -> list[GradedQuestion]:
     """The users' turns of dialogues with a schema, with the scripted losses."""
     rng = Random(7)  # noqa: S311 - seeded
     questions = []
@@ -81,7 +81,7 @@ def dialogue_turns(folder: Path) -> list[Question]:
                         turn["utterance"], has_schema=True, tools=len(frames), turns=number
                     )
                     loss = int(values >= 8 and rng.random() < 0.02)
-                    questions.append(Question(frames[0]["service"], traits, loss))
+                    questions.append(GradedQuestion(frames[0]["service"], traits, loss))
     return questions
 
 
@@ -95,11 +95,16 @@ def judge(rng: Random, loss: int, error: JudgeError) -> Verdict:
 
 
 def run_rule(
-    questions: Sequence[Question], seed: int, calls: int, error: JudgeError, *, knows: bool = False
+    questions: Sequence[GradedQuestion],
+    seed: int,
+    calls: int,
+    error: JudgeError,
+    *,
+    knows: bool = False,
 ) -> Result:
     """A run of the rule; one that knows is given each call's own loss as its prediction."""
     rng = Random(seed)  # noqa: S311 - seeded
-    control = new_control(Promise(max_loss=_MAX_LOSS, error=error))
+    control = new_control(LossPromise(max_loss=_MAX_LOSS, error=error))
     waiting: deque[tuple[int, str, Verdict]] = deque()
     lost = late = judged_small = 0
     is_broken = False
@@ -154,7 +159,9 @@ class Known(LossModel):
         """Fit nothing."""
 
 
-def run_plain(questions: Sequence[Question], seed: int, calls: int, error: JudgeError) -> Result:
+def run_plain(
+    questions: Sequence[GradedQuestion], seed: int, calls: int, error: JudgeError
+) -> Result:
     """A run of a plain test: a feature goes small once its bound after 100 graded is low enough."""
     rng = Random(seed)  # noqa: S311 - seeded
     graded: dict[str, list[int]] = defaultdict(list)
@@ -200,7 +207,7 @@ def show(name: str, results: Sequence[Result]) -> None:
     )
 
 
-def frontier(name: str, questions: Sequence[Question], scores: Sequence[float]) -> None:
+def frontier(name: str, questions: Sequence[GradedQuestion], scores: Sequence[float]) -> None:
     """Print what an order of the calls can reach where the truth of all is known."""
     count = len(questions)
     ordered = sorted(range(count), key=lambda index: scores[index])
@@ -216,7 +223,7 @@ def frontier(name: str, questions: Sequence[Question], scores: Sequence[float]) 
     print(f"| {name} | {100 * share:.1f} % | {at_forty:.2f} | {area / count:.3f} |", flush=True)
 
 
-def cross_fitted(questions: Sequence[Question]) -> list[float]:
+def cross_fitted(questions: Sequence[GradedQuestion]) -> list[float]:
     """Scores by our model, each fitted to the right losses of the other half."""
     order = list(range(len(questions)))
     Random(1).shuffle(order)  # noqa: S311 - seeded
@@ -233,7 +240,7 @@ def cross_fitted(questions: Sequence[Question]) -> list[float]:
     return scores
 
 
-def subject_means(questions: Sequence[Question]) -> list[float]:
+def subject_means(questions: Sequence[GradedQuestion]) -> list[float]:
     """The true mean loss of each question's subject."""
     losses: dict[str, list[int]] = defaultdict(list)
     for question in questions:
@@ -241,7 +248,7 @@ def subject_means(questions: Sequence[Question]) -> list[float]:
     return [fmean(losses[question.feature]) for question in questions]
 
 
-def show_frontiers(questions: Sequence[Question], model: LossModel | None) -> None:
+def show_frontiers(questions: Sequence[GradedQuestion], model: LossModel | None) -> None:
     """Print the orders of calls: at random, by us, by more knowledge, by an oracle."""
     rng = Random(1)  # noqa: S311 - seeded
     print("\n| order of the calls | small at 1 point | points lost at 40 % small | APGR |")

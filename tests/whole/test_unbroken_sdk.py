@@ -30,7 +30,7 @@ def sdk(gateway: UnbrokenGateway) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def cut(gateway: UnbrokenGateway) -> str:
+def queue_cuts(gateway: UnbrokenGateway) -> str:
     """The whole text, after which the next call is cut."""
     whole = gateway.ask("chat/completions", "writer", ASKED).text
     gateway.lab._script.clear()
@@ -41,7 +41,7 @@ def cut(gateway: UnbrokenGateway) -> str:
 def test_the_openai_sdk_puts_a_continued_chat_stream_together(
     gateway: UnbrokenGateway, sdk: openai.OpenAI
 ):
-    whole = cut(gateway)
+    whole = queue_cuts(gateway)
     with sdk.chat.completions.stream(
         model="writer", messages=[{"role": "user", "content": ASKED}]
     ) as stream:
@@ -55,7 +55,7 @@ def test_the_openai_sdk_puts_a_continued_chat_stream_together(
 def test_the_openai_sdk_puts_a_continued_response_together(
     gateway: UnbrokenGateway, sdk: openai.OpenAI
 ):
-    whole = cut(gateway)
+    whole = queue_cuts(gateway)
     with sdk.responses.stream(model="writer", input=ASKED) as stream:
         events = list(stream)
         final = stream.get_final_response()
@@ -69,7 +69,7 @@ def test_the_openai_sdk_puts_a_continued_response_together(
 
 @pytest.mark.parametrize("model", ["claude", "writer"])
 def test_the_anthropic_sdk_puts_a_continued_message_together(gateway: UnbrokenGateway, model: str):
-    whole = cut(gateway)
+    whole = queue_cuts(gateway)
     with (
         anthropic.Anthropic(
             base_url=gateway.url.removesuffix("/v1"),

@@ -111,9 +111,9 @@ class _SharedCall:
             return True
         if self.has_followed:
             return False
-        found = await self._answers.fetch(self._request)
-        if found is not None:
-            await self._give(found)
+        answer = await self._answers.fetch(self._request)
+        if answer is not None:
+            await self._give(answer)
             return True
         return await self._answer_from_memory()  # it may have come meanwhile
 
@@ -147,9 +147,9 @@ class _SharedCall:
 
     async def _answer_from_memory(self) -> bool:
         """Answer the call by what this process has; False where it has nothing."""
-        found = self._answers.find(self._request)
-        if found is not None:
-            await self._give(found)
+        answer = self._answers.find(self._request)
+        if answer is not None:
+            await self._give(answer)
             return True
         flight = self._joinable_flight()
         if flight is None:
@@ -161,10 +161,10 @@ class _SharedCall:
         self._answers.count(self._context.call, CacheResult.SHARED, saved)
         return True
 
-    async def _give(self, found: CachedAnswer) -> None:
-        self._answers.count(self._context.call, CacheResult.HIT, found.cost_nanos)
-        age_s = self._answers.age_s(found)
-        await deliver_recorded(self._context, found, age_s, self._decision.choices[0])
+    async def _give(self, answer: CachedAnswer) -> None:
+        self._answers.count(self._context.call, CacheResult.HIT, answer.cost_nanos)
+        age_s = self._answers.age_s(answer)
+        await deliver_recorded(self._context, answer, age_s, self._decision.choices[0])
 
     async def _deliver_own(self, reader: FlightReader) -> None:
         """Give the first call's caller its answer; it may stop reading without harm to others."""
@@ -177,8 +177,8 @@ class _SharedCall:
         try:
             head = await reader.head()
             if head is not None:
-                told = {**head.headers, CACHE_HEADER: f"miss; key={flight.key}"}
-                own_head = Head(head.status, told, head.model, head.notes)
+                headers = {**head.headers, CACHE_HEADER: f"miss; key={flight.key}"}
+                own_head = Head(head.status, headers, head.model, head.notes)
                 delivery = FlightDelivery(reader, caller, receipt, nullcontext(), stall_s)
                 await delivery.deliver(own_head, b"")
         except TimeoutError:

@@ -42,10 +42,10 @@ async def deliver_recorded(
     note = f"answered from the cache: the answer to {answer.call_id}, {age_s:.0f} s old"
     settlement = Settlement(context, note)
     receipt = settlement.settle(Outcome.ANSWERED, answer.status, saved=answer.cost_nanos)
-    told = f"hit; age={age_s:.0f}; key={answer.key}"
-    headers = {_MEDIA: answer.media, CACHE_HEADER: told, **limits}
+    cache_header = f"hit; age={age_s:.0f}; key={answer.key}"
+    headers = {_MEDIA: answer.media, CACHE_HEADER: cache_header, **limits}
     head = Head(answer.status, headers, answer.model, answer.notes)
-    caller, body, at = context.caller, answer.body, answer.closing_at
+    caller, body, position = context.caller, answer.body, answer.closing_at
     context.watchdog.set_deadline(AwaitedEvent.CALLER, context.deps.retry_policy.stall_s)
     with context.timeline.waiting:
         if answer.is_whole:
@@ -53,7 +53,7 @@ async def deliver_recorded(
             return
         await caller.begin(head)
         if account := caller.closing_event(receipt):
-            body = body[:at] + account + body[at:]
+            body = body[:position] + account + body[position:]
         await caller.end(body)
 
 

@@ -30,7 +30,7 @@ class SimilarAnswer(NamedTuple):
 
 
 def choose_candidate(
-    asked: Question, neighbours: Sequence[SimilarQuestion]
+    query: Question, neighbours: Sequence[SimilarQuestion]
 ) -> SimilarAnswer | Gate | None:
     """The candidate among the neighbours of a question, nearest first.
 
@@ -40,13 +40,13 @@ def choose_candidate(
     if not neighbours:
         return None
     digest, share = _voted_answer(neighbours[:_VOTERS])
-    same = [found for found in neighbours if found.answered.answer_digest == digest]
+    same = [neighbour for neighbour in neighbours if neighbour.answered.answer_digest == digest]
     refused: Gate | None = None
-    for found in same:
-        gate = refusing_gate(asked, found.answered.question)
+    for neighbour in same:
+        gate = refusing_gate(query, neighbour.answered.question)
         if gate is None:
-            measures = _measures(asked, found, neighbours, share)
-            return SimilarAnswer(found.answered, found.cosine, measures)
+            measures = _measures(query, neighbour, neighbours, share)
+            return SimilarAnswer(neighbour.answered, neighbour.cosine, measures)
         refused = refused or gate
     return refused
 
@@ -62,22 +62,26 @@ def _voted_answer(voters: Sequence[SimilarQuestion]) -> tuple[str, float]:
 
 
 def _measures(
-    asked: Question, chosen: SimilarQuestion, neighbours: Sequence[SimilarQuestion], share: float
+    query: Question, chosen: SimilarQuestion, neighbours: Sequence[SimilarQuestion], share: float
 ) -> tuple[float, ...]:
     """Numbers about 0 to 1 that speak for or against serving a neighbour's answer."""
     voters = neighbours[:_VOTERS]
     digest = chosen.answered.answer_digest
-    same = [found for found in voters if found.answered.answer_digest == digest]
+    same = [neighbour for neighbour in voters if neighbour.answered.answer_digest == digest]
     nearest = same[0].cosine
     rival = max(
-        (found.cosine for found in neighbours if found.answered.answer_digest != digest),
+        (
+            neighbour.cosine
+            for neighbour in neighbours
+            if neighbour.answered.answer_digest != digest
+        ),
         default=neighbours[-1].cosine if len(neighbours) > 1 else 0.0,
     )
     agreeing = len(same) / _VOTERS
-    words, kept = set(asked.content), set(chosen.answered.question.content)
-    known = {word for found in same for word in found.answered.question.content}
-    overlap = len(words & kept) / max(1, len(words | kept))
-    covered = len(words & known) / max(1, len(words))
+    words, cached_words = set(query.content), set(chosen.answered.question.content)
+    neighbour_words = {word for neighbour in same for word in neighbour.answered.question.content}
+    overlap = len(words & cached_words) / max(1, len(words | cached_words))
+    covered = len(words & neighbour_words) / max(1, len(words))
     linear = (chosen.cosine, nearest, nearest - rival, share, agreeing, overlap, covered)
     return (
         1.0,
@@ -85,7 +89,7 @@ def _measures(
         *(value * value for value in linear),
         float(len(same) == len(voters)),
         rival,
-        min(len(asked.content), _FEW_WORDS) / _FEW_WORDS,
+        min(len(query.content), _FEW_WORDS) / _FEW_WORDS,
         voters[-1].cosine,
-        sum(found.cosine for found in voters) / len(voters),
+        sum(neighbour.cosine for neighbour in voters) / len(voters),
     )

@@ -56,26 +56,26 @@ _SHARED_PART: Final = 0.5
 _FRAME_WORDS: Final = 5
 
 
-def refusing_gate(asked: Question, kept: Question) -> Gate | None:
+def refusing_gate(query: Question, cached: Question) -> Gate | None:
     """The first gate by which a kept answer may not be served; None where all agree."""
-    if asked.words == kept.words and asked.names == kept.names:
+    if query.words == cached.words and query.names == cached.names:
         return None
-    return next((gate for gate, differs in _GATES.items() if differs(asked, kept)), None)
+    return next((gate for gate, differs in _GATES.items() if differs(query, cached)), None)
 
 
-def _language_differs(asked: Question, kept: Question) -> bool:
+def _language_differs(query: Question, cached: Question) -> bool:
     """True where two languages or scripts are told apart."""
-    return asked.language != kept.language and bool(asked.language and kept.language)
+    return query.language != cached.language and bool(query.language and cached.language)
 
 
-def _numbers_differ(asked: Question, kept: Question) -> bool:
+def _numbers_differ(query: Question, cached: Question) -> bool:
     """True where one text has a number that the other has not, or has it more often."""
-    return asked.numbers != kept.numbers
+    return query.numbers != cached.numbers
 
 
-def _names_differ(asked: Question, kept: Question) -> bool:
+def _names_differ(query: Question, cached: Question) -> bool:
     """True where a name of one text is in no way in the other."""
-    return bool(_missing_names(asked, kept) or _missing_names(kept, asked))
+    return bool(_missing_names(query, cached) or _missing_names(cached, query))
 
 
 def _missing_names(one: Question, other: Question) -> list[str]:
@@ -90,29 +90,29 @@ def _missing_names(one: Question, other: Question) -> list[str]:
     ]
 
 
-def _counted_differ(asked: Question, kept: Question) -> bool:
+def _counted_differ(query: Question, cached: Question) -> bool:
     """True where negations, conditions, restrictions or words of all are not as many in both."""
-    return asked.counted != kept.counted
+    return query.counted != cached.counted
 
 
-def _units_differ(asked: Question, kept: Question) -> bool:
+def _units_differ(query: Question, cached: Question) -> bool:
     """True where dates, times, units or currencies are not the same."""
-    return asked.same_set != kept.same_set
+    return query.same_set != cached.same_set
 
 
-def _person_differs(asked: Question, kept: Question) -> bool:
+def _person_differs(query: Question, cached: Question) -> bool:
     """True where both say a person, time, place or duty, and not the same one."""
     return any(
-        (in_asked := {classes[word] for word in asked.words if word in classes})
-        and (in_kept := {classes[word] for word in kept.words if word in classes})
+        (in_asked := {classes[word] for word in query.words if word in classes})
+        and (in_kept := {classes[word] for word in cached.words if word in classes})
         and in_asked != in_kept
         for classes in SAME_WHERE_BOTH
     )
 
 
-def _has_opposites(asked: Question, kept: Question) -> bool:
+def _has_opposites(query: Question, cached: Question) -> bool:
     """True where a word of one text is the opposite of a word of the other, not shared by both."""
-    only_asked, only_kept = asked.stems - kept.stems, kept.stems - asked.stems
+    only_asked, only_kept = query.stems - cached.stems, cached.stems - query.stems
     return any(
         not only_kept.isdisjoint(_OPPOSITES_BY_WORD.get(word, _NONE))
         or any(f"{prefix}{word}" in only_kept for prefix in OPPOSITE_PREFIXES)
@@ -124,12 +124,12 @@ def _has_opposites(asked: Question, kept: Question) -> bool:
     )
 
 
-def _order_differs(asked: Question, kept: Question) -> bool:
+def _order_differs(query: Question, cached: Question) -> bool:
     """True where the same words stand in another order or number, or behind other directions."""
-    shared = set(asked.content) & set(kept.content)
-    if asked.content != kept.content and set(asked.content) == set(kept.content):
+    shared = set(query.content) & set(cached.content)
+    if query.content != cached.content and set(query.content) == set(cached.content):
         return True
-    in_asked, in_kept = (_directions(question, shared) for question in (asked, kept))
+    in_asked, in_kept = (_directions(question, shared) for question in (query, cached))
     return any(
         in_kept[direction].isdisjoint(words)
         and any(words & others for other, others in in_kept.items() if other != direction)
@@ -140,54 +140,54 @@ def _order_differs(asked: Question, kept: Question) -> bool:
 
 def _directions(question: Question, shared: set[str]) -> dict[str, set[str]]:
     """The shared content words behind each word of direction."""
-    found: dict[str, set[str]] = {}
+    words_by_direction: dict[str, set[str]] = {}
     for direction, word in question.arguments:
         if word in shared:
-            found.setdefault(direction, set()).add(word)
-    return found
+            words_by_direction.setdefault(direction, set()).add(word)
+    return words_by_direction
 
 
-def _word_exchanged(asked: Question, kept: Question) -> bool:
+def _word_exchanged(query: Question, cached: Question) -> bool:
     """True where texts of one pattern differ by a content word that is no synonym."""
-    only_asked, only_kept, shared = _differences(asked, kept)
+    only_asked, only_kept, shared = _differences(query, cached)
     if not only_asked or not only_kept:
         return False
     if shared and not _is_one_pattern(only_asked, only_kept, shared):
         return False
-    return not all(_explained(word, only_kept) for word in only_asked) or not all(
-        _explained(word, only_asked) for word in only_kept
+    return not all(_is_synonym_of_any(word, only_kept) for word in only_asked) or not all(
+        _is_synonym_of_any(word, only_asked) for word in only_kept
     )
 
 
-def _object_exchanged(asked: Question, kept: Question) -> bool:
+def _object_exchanged(query: Question, cached: Question) -> bool:
     """True where one word of direction or condition stands before another word in each text."""
-    of_kept = dict(kept.arguments)
+    of_kept = dict(cached.arguments)
     return any(
         direction in of_kept
-        and word not in kept.content
-        and of_kept[direction] not in asked.content
-        and not _explained(word, list(kept.content))
-        for direction, word in asked.arguments
+        and word not in cached.content
+        and of_kept[direction] not in query.content
+        and not _is_synonym_of_any(word, list(cached.content))
+        for direction, word in query.arguments
     )
 
 
-def _words_added(asked: Question, kept: Question) -> bool:
+def _words_added(query: Question, cached: Question) -> bool:
     """True where one text is the other with content words added."""
-    only_asked, only_kept, shared = _differences(asked, kept)
+    only_asked, only_kept, shared = _differences(query, cached)
     if bool(only_asked) == bool(only_kept):
         return False
     if _is_one_pattern(only_asked, only_kept, shared):
         return True
-    longer, shorter = sorted((asked.words, kept.words), key=len, reverse=True)
+    longer, shorter = sorted((query.words, cached.words), key=len, reverse=True)
     return f" {' '.join(shorter)} " in f" {' '.join(longer)} "
 
 
-def _additions_differ(asked: Question, kept: Question) -> bool:
+def _additions_differ(query: Question, cached: Question) -> bool:
     """True where texts with one beginning and end have several words each between them."""
-    ahead = _common_length(asked.words, kept.words)
-    rest, other_rest = asked.words[ahead:], kept.words[ahead:]
+    ahead = _common_length(query.words, cached.words)
+    rest, other_rest = query.words[ahead:], cached.words[ahead:]
     behind = _common_length(rest[::-1], other_rest[::-1])
-    if ahead + behind < max(_FRAME_WORDS, min(len(asked.words), len(kept.words)) / 2):
+    if ahead + behind < max(_FRAME_WORDS, min(len(query.words), len(cached.words)) / 2):
         return False
     between = (rest[: len(rest) - behind], other_rest[: len(other_rest) - behind])
     return all(sum(word not in FREE_WORDS for word in words) > 1 for words in between)
@@ -199,9 +199,9 @@ def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _differences(asked: Question, kept: Question) -> tuple[list[str], list[str], int]:
+def _differences(query: Question, cached: Question) -> tuple[list[str], list[str], int]:
     """The content words that only one of two texts has, and the number of shared ones."""
-    in_asked, in_kept = set(asked.content), set(kept.content)
+    in_asked, in_kept = set(query.content), set(cached.content)
     return (
         sorted(in_asked - in_kept),
         sorted(in_kept - in_asked),
@@ -215,7 +215,7 @@ def _is_one_pattern(only_asked: list[str], only_kept: list[str], shared: int) ->
     return shared >= _SHARED_PART * (shared + longest)
 
 
-def _explained(word: str, others: list[str]) -> bool:
+def _is_synonym_of_any(word: str, others: list[str]) -> bool:
     """True where one of the other text's words is a synonym or another spelling of a word."""
     synonyms = _SYNONYMS_BY_WORD.get(word, frozenset())
     return any(other in synonyms or _is_misspelling(word, other) for other in others)

@@ -21,7 +21,7 @@ _ERROR_RATE: Final = 0.05
 #: Counts of pairs at which a sequence of thresholds starts, and the growth to its next one.
 _STARTS: Final = (1_250, 2_000, 3_200)
 _GROWTH: Final = 1.15
-#: How many times the promised share of wrong hits a drift has.
+#: A drift has so many times the promised share of wrong hits.
 _DRIFT_FACTOR: Final = 10.0
 _MAX_DRIFT_SHARE: Final = 0.5
 #: Two wrong hits within some 40 checks reach this sum, one never does.

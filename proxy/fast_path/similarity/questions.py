@@ -51,7 +51,7 @@ class Question(msgspec.Struct, frozen=True):
         content: Stems of the words that may not come and go freely, by appearance.
         numbers: Every number, sorted; words of numbers as digits.
         names: Quoted texts, identifiers and words with a capital within a sentence, in small.
-        counted: How often each class of negation, condition, restriction and quantifier is there.
+        counted: Occurrences of each class of negation, condition, restriction and quantifier.
         same_set: Canonical dates, times, units and currencies, each as often as it is there.
         arguments: The content words behind each word of direction or condition, by appearance.
         language: Code of the language, or a script; "" where a text is too short to tell.
@@ -75,7 +75,7 @@ def read_question(text: str) -> Question | None:
     text = unicodedata.normalize("NFKC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     text = _CONDITION_PHRASES.sub(" provided ", text)
     tokens = _split_units([match.group() for match in _TOKEN.finditer(text)])
-    words = _normalised(tokens)
+    words = _normalise_words(tokens)
     numbers = sorted(_numbers(words))
     return Question(
         words=tuple(words),
@@ -83,7 +83,7 @@ def read_question(text: str) -> Question | None:
         content=tuple(_content(words)),
         numbers=tuple(numbers),
         names=frozenset(_names(text)),
-        counted=tuple(sorted(Counter(_counted(words)).items())),
+        counted=tuple(sorted(Counter(_counted_classes(words)).items())),
         same_set=tuple(sorted(_same_set(words))),
         arguments=tuple(_arguments(words)),
         language=_language(text, words),
@@ -119,7 +119,7 @@ def _split_units(tokens: list[str]) -> Iterator[str]:
             yield token
 
 
-def _normalised(tokens: Iterator[str]) -> list[str]:
+def _normalise_words(tokens: Iterator[str]) -> list[str]:
     """The words in small letters, contractions written out, possessive endings removed."""
     words: list[str] = []
     for token in tokens:
@@ -156,7 +156,7 @@ def _numbers(words: list[str]) -> Iterator[str]:
             yield NUMBER_WORDS[word]
 
 
-def _counted(words: list[str]) -> Iterator[str]:
+def _counted_classes(words: list[str]) -> Iterator[str]:
     """The class of each word of negation, restriction or whole quantity; a condition's own word."""
     for word in words:
         kind = COUNTED_CLASSES.get(word)

@@ -111,7 +111,7 @@ class SparseVectors:
                 partial[slot] = partial.get(slot, 0.0) + weight * other
         likely = nlargest(2 * limit, partial, key=partial.__getitem__)
         cosines = [(slot, self._cosine(vector, slot)) for slot in likely]
-        return nlargest(limit, cosines, key=lambda found: found[1])
+        return nlargest(limit, cosines, key=lambda pair: pair[1])
 
     def _cosine(self, vector: Mapping[int, float], slot: int) -> float:
         """The product of a vector and the one in a slot."""
@@ -151,5 +151,5 @@ class DenseVectors:
         if limit == 0:
             return []
         best = self._numpy.argpartition(cosines, len(cosines) - limit)[-limit:]
-        found = [(int(slot), float(cosines[slot])) for slot in best if int(slot) in self._used]
-        return sorted(found, key=lambda pair: -pair[1])
+        pairs = [(int(slot), float(cosines[slot])) for slot in best if int(slot) in self._used]
+        return sorted(pairs, key=lambda pair: -pair[1])

@@ -115,19 +115,19 @@ def failed_check(rules: CheckRules, request: bytes, answer: bytes) -> str:
     if len(answer) > _MAX_BYTES:
         return "answer too large to check"
     try:
-        asked, given = _decode_request(request), _decode_answer(answer)
+        chat_request, given = _decode_request(request), _decode_answer(answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "answer or request unreadable"
     if not given.choices:
         return "finish: no choice"
-    failures = (_failure(rules, asked, choice) for choice in given.choices)
+    failures = (_failure(rules, chat_request, choice) for choice in given.choices)
     return next((failure for failure in failures if failure), "")
 
 
-def _failure(rules: CheckRules, asked: _Request, choice: _Choice) -> str:
+def _failure(rules: CheckRules, chat_request: _Request, choice: _Choice) -> str:
     """The first check that one choice fails; "" where it passes all."""
     reasons = (
-        (check.value, _REASONS[check](asked, choice))
+        (check.value, _REASONS[check](chat_request, choice))
         for check in AnswerCheck
         if check in rules.checks
     )
@@ -158,10 +158,10 @@ def _bad_ending(_: _Request, choice: _Choice) -> str:
     return "" if message.tool_calls or (message.content or "").strip() else "empty"
 
 
-def _bad_tool_call(asked: _Request, choice: _Choice) -> str:
+def _bad_tool_call(chat_request: _Request, choice: _Choice) -> str:
     """The reason that a tool call cannot be run; "" where all can."""
     offered: Mapping[str, _Function] = {
-        tool.function.name: tool.function for tool in asked.tools or () if tool.function
+        tool.function.name: tool.function for tool in chat_request.tools or () if tool.function
     }
     for call in choice.message.tool_calls or ():
         function = call.function
@@ -177,18 +177,18 @@ def _bad_tool_call(asked: _Request, choice: _Choice) -> str:
     return ""
 
 
-def _bad_format(asked: _Request, choice: _Choice) -> str:
+def _bad_format(chat_request: _Request, choice: _Choice) -> str:
     """The reason that a text is not what the response format asks for; "" where it is."""
-    wanted, text = asked.response_format, choice.message.content or ""
-    if wanted is None or wanted.type == "text" or choice.message.tool_calls:
+    response_format, text = chat_request.response_format, choice.message.content or ""
+    if response_format is None or response_format.type == "text" or choice.message.tool_calls:
         return ""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return "no JSON"
-    if wanted.json_schema is None:
+    if response_format.json_schema is None:
         return "" if isinstance(value, dict) else "no object"
-    schema = bytes(wanted.json_schema.schema)
+    schema = bytes(response_format.json_schema.schema)
     return "" if not schema or _fits(schema, value) else "does not fit"
 
 

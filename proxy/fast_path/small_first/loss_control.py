@@ -35,7 +35,7 @@ _FIT_EVERY: Final = 10
 _TRIAL_JUDGEMENTS: Final = 500
 
 
-class Promise(msgspec.Struct, frozen=True):
+class LossPromise(msgspec.Struct, frozen=True):
     """The promise of a policy.
 
     Attributes:
@@ -84,7 +84,7 @@ class LossControl(msgspec.Struct):
         awaited: Calls sent small whose verdict is awaited; each counts as lost.
     """
 
-    promise: Promise
+    promise: LossPromise
     bound: LossBound
     calls: int = 0
     allowance: float = 0.0
@@ -234,10 +234,10 @@ class LossControl(msgspec.Struct):
         if predicted is None or self.judged < _LEARNING_JUDGEMENTS:
             return 1.5 * share
         spare = max(share - self.plan.share * self.plan.probability, share / 10)
-        is_near = predicted <= self.plan.threshold + 0.05 or self.model.graded(feature) < 8
+        is_near = predicted <= self.plan.threshold + 0.05 or self.model.graded_calls(feature) < 8
         return spare * (3.0 if is_near else 0.5)
 
 
-def new_control(promise: Promise) -> LossControl:
+def new_control(promise: LossPromise) -> LossControl:
     """The state of a promise of which nothing is known yet."""
     return LossControl(promise=promise, bound=LossBound(confidence=promise.confidence))

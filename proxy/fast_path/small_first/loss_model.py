@@ -54,7 +54,7 @@ class LossModel(msgspec.Struct):
         """True if enough was graded to predict."""
         return self.count >= MIN_GRADED
 
-    def graded(self, feature: str) -> float:
+    def graded_calls(self, feature: str) -> float:
         """The graded calls of a feature."""
         record = self.features.get(feature)
         return record.count if record is not None else 0.0
@@ -83,7 +83,7 @@ class LossModel(msgspec.Struct):
         """Add a graded call; ``fit`` makes it count."""
         row = (1.0, *traits.values)
         if feature not in self.features and len(self.features) >= _MAX_FEATURES:
-            del self.features[min(self.features, key=self.graded)]
+            del self.features[min(self.features, key=self.graded_calls)]
         record = self.features.setdefault(feature, _FeatureRecord())
         if self.count >= _MAX_WEIGHT:
             self._halve()

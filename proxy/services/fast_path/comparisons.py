@@ -57,7 +57,7 @@ _ABOUT_STREAMS: Final = ("stream", "stream_options", "background")
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class AnswerComparison(msgspec.Struct, frozen=True):
     """One comparison that is to be made.
 
     Attributes:
@@ -95,14 +95,14 @@ class Comparisons:
         self._ticks = ticks
         self._call_id = call_id
         self._deps: Dependencies | None = None
-        self._waiting: deque[Comparison] = deque()
+        self._waiting: deque[AnswerComparison] = deque()
         self._running = 0
 
     def use(self, deps: Dependencies) -> None:
         """Make comparisons with these dependencies from now on."""
         self._deps = deps
 
-    def add(self, comparison: Comparison) -> None:
+    def add(self, comparison: AnswerComparison) -> None:
         """Have a comparison made soon; drop it where too many wait."""
         deps = self._deps
         if deps is None or len(self._waiting) >= _MAX_WAITING:
@@ -121,7 +121,7 @@ class Comparisons:
         finally:
             self._running -= 1
 
-    async def _compare(self, comparison: Comparison, deps: Dependencies) -> None:
+    async def _compare(self, comparison: AnswerComparison, deps: Dependencies) -> None:
         """Make one comparison; its failure ends nothing else."""
         try:
             verdicts = await self._verdicts(comparison, deps)
@@ -133,7 +133,7 @@ class Comparisons:
         comparison.report(*verdicts)
 
     async def _verdicts(
-        self, comparison: Comparison, deps: Dependencies
+        self, comparison: AnswerComparison, deps: Dependencies
     ) -> tuple[Verdict, Verdict]:
         """The verdicts of both orders on the small model's answer.
 
@@ -150,7 +150,7 @@ class Comparisons:
         second = await self._judge(comparison, deps, judge_body(question, large, small))
         return _VERDICTS[first], _VERDICTS[_SWAPPED[second]]
 
-    async def _judge(self, comparison: Comparison, deps: Dependencies, body: Any) -> str:  # noqa: ANN401 - JSON
+    async def _judge(self, comparison: AnswerComparison, deps: Dependencies, body: Any) -> str:  # noqa: ANN401 - JSON
         encoded = orjson.dumps({"model": comparison.judge, **body})
         call = msgspec.structs.replace(
             comparison.call, endpoint=CHAT, headers={"content-type": "application/json"}

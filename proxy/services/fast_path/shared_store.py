@@ -49,21 +49,21 @@ class SharedAnswerStore:
 
     async def get(self, key: str) -> CachedAnswer | None:
         """The answer of a key, asked for once by all who want it now; None where none comes."""
-        if (asked := self._questions.get(key)) is not None:
-            return await asyncio.shield(asked)
+        if (pending := self._questions.get(key)) is not None:
+            return await asyncio.shield(pending)
         if self._ticks() < self._away_until or len(self._questions) >= _MAX_QUESTIONS:
             return None
         question = self._questions[key] = asyncio.get_running_loop().create_future()
-        found: CachedAnswer | None = None
+        answer: CachedAnswer | None = None
         try:
             stored = await self._store.get(key)
-            found = None if stored is None else decode_answer(stored)
+            answer = None if stored is None else decode_answer(stored)
         except StoreError as error:
             self._note_outage(error)
         finally:
             del self._questions[key]
-            question.set_result(found)
-        return found
+            question.set_result(answer)
+        return answer
 
     def put(self, answer: CachedAnswer, ttl_s: float) -> None:
         """Store an answer soon, if the store is there."""

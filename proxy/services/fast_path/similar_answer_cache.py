@@ -88,25 +88,25 @@ class SimilarAnswerCache:
 
     async def fetch(self, request: CacheRequest) -> CachedAnswer | None:
         """As ``AnswerCachePort.fetch``; then the answer to a similar question, if proved right."""
-        found = await self._exact.fetch(request)
-        asked = self._waiting.get(request.key)
-        if found is not None or asked is None or self._lookups >= _MAX_LOOKUPS:
-            return found
+        answer = await self._exact.fetch(request)
+        waiting = self._waiting.get(request.key)
+        if answer is not None or waiting is None or self._lookups >= _MAX_LOOKUPS:
+            return answer
         self._lookups += 1
-        lookup = asyncio.ensure_future(asyncio.to_thread(self._look_up, request.call, asked))
+        lookup = asyncio.ensure_future(asyncio.to_thread(self._look_up, request.call, waiting))
         lookup.add_done_callback(self._end_lookup)
         await asyncio.wait({lookup}, timeout=_LOOKUP_DEADLINE_S)
         if not lookup.done():
             return None
-        asked.finding, is_given = lookup.result()
-        return self._given(request, asked.finding) if is_given else None
+        waiting.finding, is_given = lookup.result()
+        return self._take_answer(request, waiting.finding) if is_given else None
 
     async def keep(self, request: CacheRequest, answer: CachedAnswer) -> None:
         """As ``AnswerCachePort.keep``; then learns whether what was found had been right."""
         await self._exact.keep(request, answer)
-        asked = self._waiting.pop(request.key, None)
-        if asked is not None and answer.is_whole and self._exact.find(request) is not None:
-            await asyncio.to_thread(self._learn, request, asked, answer)
+        waiting = self._waiting.pop(request.key, None)
+        if waiting is not None and answer.is_whole and self._exact.find(request) is not None:
+            await asyncio.to_thread(self._learn, request, waiting, answer)
 
     def age_s(self, answer: CachedAnswer) -> float:
         """As ``AnswerCachePort.age_s``."""
@@ -119,33 +119,33 @@ class SimilarAnswerCache:
     def _end_lookup(self, lookup: "asyncio.Future[tuple[Finding, bool]]") -> None:
         self._lookups -= 1
 
-    def _given(self, request: CacheRequest, finding: Finding) -> CachedAnswer | None:
+    def _take_answer(self, request: CacheRequest, finding: Finding) -> CachedAnswer | None:
         """The kept answer of a finding; None where it expired or was purged."""
         key = finding.answer.answered.key if finding.answer is not None else ""
-        kept = self._exact.find(msgspec.structs.replace(request, key=key))
-        if kept is None:
+        answer = self._exact.find(msgspec.structs.replace(request, key=key))
+        if answer is None:
             return None
         self._waiting.pop(request.key, None)
-        return msgspec.structs.replace(kept, notes=(*kept.notes, _NOTE))
+        return msgspec.structs.replace(answer, notes=(*answer.notes, _NOTE))
 
-    def _look_up(self, call: Call, asked: _Asked) -> tuple[Finding, bool]:
-        """What is found for a question, and whether it is given; runs on a thread."""
+    def _look_up(self, call: Call, waiting: _Asked) -> tuple[Finding, bool]:
+        """Return the finding for a question, and True if it is given; runs on a thread."""
         with self._lock:
-            finding = self._answers(call, asked.context).find(asked.question)
+            finding = self._answers(call, waiting.context).find(waiting.question)
             checked = self._evidence_of(call).checked_share(_CHECKED_SHARE)
         return finding, finding.is_served and self._dice() >= checked
 
-    def _learn(self, request: CacheRequest, asked: _Asked, answer: CachedAnswer) -> None:
+    def _learn(self, request: CacheRequest, waiting: _Asked, answer: CachedAnswer) -> None:
         """Learns of a call's own answer, and keeps its question; runs on a thread."""
         text = answer_text(request.call.endpoint, answer.body)
         if text is None:
             return
         digest = answer_digest(text)
         with self._lock:
-            answers = self._answers(request.call, asked.context)
-            finding = asked.finding
+            answers = self._answers(request.call, waiting.context)
+            finding = waiting.finding
             if finding is None:
-                finding = answers.find(asked.question)
+                finding = answers.find(waiting.question)
             else:
                 answers.learn(finding, digest)
             answers.remember(request.key, finding, digest)

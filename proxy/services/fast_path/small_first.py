@@ -28,10 +28,10 @@ from proxy.configuration import Snapshot
 from proxy.fast_path.small_first.answer_checks import AnswerCheck, CheckRules
 from proxy.fast_path.small_first.call_traits import CallTraits, read_traits
 from proxy.fast_path.small_first.judge_channel import Verdict, combine_orders, estimate_error
-from proxy.fast_path.small_first.loss_control import LossControl, Promise, new_control
+from proxy.fast_path.small_first.loss_control import LossControl, LossPromise, new_control
 from proxy.records.call import MESSAGES, Call
 from proxy.records.receipt import Outcome, Receipt, ServedBy
-from proxy.services.fast_path.comparisons import Comparison, Comparisons, question_text
+from proxy.services.fast_path.comparisons import AnswerComparison, Comparisons, question_text
 from proxy.services.fast_path.small_first_states import (
     SAVE_INTERVAL_S,
     StateFiles,
@@ -138,7 +138,7 @@ class SmallFirstRouting:
         opened = self._open.pop(call.id, None)
         if opened is None or call.id not in opened.state.control.pending:
             return
-        comparison = Comparison(
+        comparison = AnswerComparison(
             call=call,
             meter=meter,
             was_small=opened.is_small,
@@ -214,7 +214,7 @@ class SmallFirstRouting:
         key = team, rule.name
         state = self.states.get(key)
         if state is None:
-            promise = Promise(
+            promise = LossPromise(
                 max_loss=rule.max_loss,
                 judged_share=rule.judged_share,
                 error=estimate_error(0, 0, rule.judge_error),
@@ -225,7 +225,7 @@ class SmallFirstRouting:
         return state
 
 
-def _is_promised(rule: SmallFirst, promise: Promise) -> bool:
+def _is_promised(rule: SmallFirst, promise: LossPromise) -> bool:
     """True if a rule promises what was promised: what is proved of less holds for no more."""
     return (rule.max_loss, rule.judged_share) == (promise.max_loss, promise.judged_share)
 

@@ -29,7 +29,7 @@ from tests.bench.similarity.question_sets import (
     clinc150,
     paraphrases,
 )
-from tests.bench.similarity.trials import Served, Trial
+from tests.bench.similarity.trials import Trial, TrialResult
 
 _SETS: Final[dict[str, Callable[[Path], list[AskedQuestion]]]] = {
     "banking": banking77,
@@ -81,7 +81,7 @@ def _print_trial(folder: Path, name: str, questions: Sequence[AskedQuestion], se
         kinds["embeddings"] = list(np.load(folder / f"{name}.npy"))
     for kind, vectors in kinds.items():
         trial = Trial(questions, vectors)
-        rows: dict[str, list[Served]] = defaultdict(list)
+        rows: dict[str, list[TrialResult]] = defaultdict(list)
         for seed in range(seeds):
             for served in trial.run(seed):
                 rows[served.rule].append(served)
@@ -91,7 +91,7 @@ def _print_trial(folder: Path, name: str, questions: Sequence[AskedQuestion], se
             print(f"  {rule:22} {_summary(all_served)}", flush=True)
 
 
-def _summary(rows: Sequence[Served]) -> str:
+def _summary(rows: Sequence[TrialResult]) -> str:
     """Share of hits and of wrong ones over all runs, and the extremes."""
     hits, wrong = sum(row.hits for row in rows), sum(row.wrong for row in rows)
     shares = [row.wrong / row.hits for row in rows if row.hits]
@@ -106,7 +106,7 @@ def _summary(rows: Sequence[Served]) -> str:
 
 
 def _print_negatives(sentences: Sequence[tuple[str, str]], count: int) -> None:
-    """How many hard negatives pass the gates, and bare cosines, by kind."""
+    """Print the number of hard negatives that pass the gates, and bare cosines, by kind."""
     made: Counter[str] = Counter()
     passed: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in hard_negatives(sentences, count, seed=1) if sentences else ():

@@ -10,28 +10,28 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 
-def _listed(words: str) -> tuple[str, ...]:
+def _split_words(words: str) -> tuple[str, ...]:
     """The words of a list parted by blanks."""
     return tuple(words.split())
 
 
-_NAMES: Final = _listed(
+_NAMES: Final = _split_words(
     "alice bob carlos diana erik fatima george hannah ivan julia kenji laura mehmet nadia "
     "oscar priya quentin rosa stefan tamara berlin boston cairo denver geneva hamburg "
     "istanbul jakarta kyoto lagos madrid nairobi oslo prague quito rome seoul toronto "
     "utrecht vienna walmart spotify netflix toyota siemens nestle python rust kubernetes "
     "postgres redis django"
 )
-_OBJECTS: Final = _listed(
+_OBJECTS: Final = _split_words(
     "savings checking inbox archive warehouse kitchen office garage main backup staging "
     "production red blue green brake engine router switch invoice receipt contract chapter "
     "appendix"
 )
-_DATES: Final = _listed(
+_DATES: Final = _split_words(
     "monday tuesday wednesday thursday friday saturday sunday tomorrow yesterday today "
     "january february march april june july august september october november december"
 )
-_UNITS: Final = _listed(
+_UNITS: Final = _split_words(
     "km miles meters feet inches kg pounds grams ounces liters gallons cups celsius "
     "fahrenheit dollars euros yen minutes hours days weeks months years percent gb mb"
 )
@@ -108,7 +108,7 @@ def hard_negatives(
         made += 1
 
 
-def _framed(
+def _fill_frame(
     frames: Sequence[str],
     words: Callable[[random.Random], str],
     one: str,
@@ -141,7 +141,7 @@ def _antonym(one: str, other: str, dice: random.Random) -> tuple[str, str]:
 def _number(one: str, other: str, dice: random.Random) -> tuple[str, str]:
     """Two texts with different numbers."""
     frames = ("{s} for {w} people", "{s} (order {w})", "{s} up to {w}", "in {w} steps: {s}")
-    return _framed(frames, lambda dice: str(dice.randint(2, 9_999)), one, other, dice)
+    return _fill_frame(frames, lambda dice: str(dice.randint(2, 9_999)), one, other, dice)
 
 
 def _name(one: str, other: str, dice: random.Random) -> tuple[str, str]:
@@ -151,7 +151,7 @@ def _name(one: str, other: str, dice: random.Random) -> tuple[str, str]:
         return dice.choice(_NAMES)
 
     frames = ["{s} for {w}", "{s} in {w}", "{w}: {s}", "{s}, asked by {w}"]
-    kept, asked = _framed(frames, name, one, other, dice)
+    kept, asked = _fill_frame(frames, name, one, other, dice)
     if dice.random() < 0.5:
         return kept, asked
     return _with_capitals(kept), _with_capitals(asked)
@@ -164,7 +164,7 @@ def _with_capitals(text: str) -> str:
 
 def _date(one: str, other: str, dice: random.Random) -> tuple[str, str]:
     """Two texts with different days or months."""
-    return _framed(
+    return _fill_frame(
         ("{s} on {w}", "{s} since {w}", "{w}: {s}"),
         lambda dice: dice.choice(_DATES),
         one,
@@ -176,7 +176,7 @@ def _date(one: str, other: str, dice: random.Random) -> tuple[str, str]:
 def _unit(one: str, other: str, dice: random.Random) -> tuple[str, str]:
     """Two texts with one amount in different units."""
     amount = dice.randint(2, 99)
-    return _framed(
+    return _fill_frame(
         (f"{{s}} within {amount} {{w}}", f"{{s}}, {amount} {{w}}"),
         lambda dice: dice.choice(_UNITS),
         one,

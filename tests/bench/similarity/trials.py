@@ -24,7 +24,7 @@ _COSINES: Final = (0.8, 0.9, 0.95)
 _PROMISE: Final = 0.005
 
 
-class Served(NamedTuple):
+class TrialResult(NamedTuple):
     """Hits of one rule among the questions shown, and those of them with a wrong answer."""
 
     rule: str
@@ -47,16 +47,16 @@ class Trial:
         made = vectors or [ngram_vector(row.question) for row in self._answered]
         self._near = [index.nearest(vector, _KNOWN_NEIGHBOURS) for vector in made]
 
-    def run(self, seed: int) -> Iterator[Served]:
-        """What each rule serves of the second half of one order."""
+    def run(self, seed: int) -> Iterator[TrialResult]:
+        """Yield what each rule serves of the second half of one order."""
         order = list(range(len(self.questions)))
         random.Random(seed).shuffle(order)  # noqa: S311 # no secret
         half = len(order) // 2
         evidence = self._learn(order[:half])
         point = evidence.point
-        yield self._show("ours, proved", order, self._scored(evidence, point))
+        yield self._show("ours, proved", order, self._by_score(evidence, point))
         plain = _point_of_plain_share(evidence.pairs)
-        yield self._show("ours, unproved share", order, self._scored(evidence, plain))
+        yield self._show("ours, unproved share", order, self._by_score(evidence, plain))
         yield self._show("perfect labels", order, self._right_candidate)
         for cosine in _COSINES:
             yield self._show(f"cosine {cosine}", order, _nearest_from(cosine))
@@ -78,7 +78,7 @@ class Trial:
         rule: str,
         order: Sequence[int],
         serve: Callable[[int, Sequence[SimilarQuestion]], str | None],
-    ) -> Served:
+    ) -> TrialResult:
         """The hits of a rule in the second half; what is not served is kept for later ones."""
         half = len(order) // 2
         kept, hits, wrong = set(order[:half]), 0, 0
@@ -89,9 +89,9 @@ class Trial:
                 continue
             hits += 1
             wrong += answer != self.questions[place].answer
-        return Served(rule, len(order) - half, hits, wrong)
+        return TrialResult(rule, len(order) - half, hits, wrong)
 
-    def _scored(
+    def _by_score(
         self, evidence: SimilarityEvidence, point: OperatingPoint | None
     ) -> Callable[[int, Sequence[SimilarQuestion]], str | None]:
         """Serves the candidate whose score lies at the point or above."""

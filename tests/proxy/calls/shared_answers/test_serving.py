@@ -96,7 +96,7 @@ def test_a_call_is_sent_where_no_kept_answer_is_for_it(fields, policy):
     assert play(ANSWER, ANSWER, make_calls=make_calls, policy=policy).sent_count == 2
 
 
-class SmallFirst:
+class FakeSmallFirst:
     """Has every call answered by a small model."""
 
     def decide(self, _call: Call, decision: RoutingDecision) -> RoutingDecision:
@@ -115,7 +115,7 @@ def test_a_small_models_answer_is_neither_kept_nor_shared():
         await calls.make()
 
     answers = (ANSWER, ANSWER, ANSWER)
-    calls = play(*answers, make_calls=make_calls, small_first=SmallFirst())
+    calls = play(*answers, make_calls=make_calls, small_first=FakeSmallFirst())
 
     assert calls.sent_count == 3
     assert calls.receipt(3).served_by == ServedBy.SMALL

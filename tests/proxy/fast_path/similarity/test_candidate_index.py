@@ -9,7 +9,7 @@ QUESTION = read_question("where is my card")
 VECTOR = {1: 1.0}
 
 
-def answered(key):
+def answered_question(key):
     assert QUESTION is not None
     return AnsweredQuestion(key, QUESTION, "answer")
 
@@ -20,19 +20,19 @@ def keys(index):
 
 def test_the_longest_unused_question_makes_room():
     index = CandidateIndex(SparseVectors(), 2)
-    index.add(answered("a"), VECTOR)
-    index.add(answered("b"), VECTOR)
+    index.add(answered_question("a"), VECTOR)
+    index.add(answered_question("b"), VECTOR)
     index.mark_used("a")
 
-    assert index.add(answered("c"), VECTOR) == "b"
+    assert index.add(answered_question("c"), VECTOR) == "b"
     assert keys(index) == {"a", "c"}
 
 
 def test_question_kept_again_stands_once():
     index = CandidateIndex(SparseVectors(), 2)
-    index.add(answered("a"), VECTOR)
+    index.add(answered_question("a"), VECTOR)
 
-    assert index.add(answered("a"), VECTOR) == ""
+    assert index.add(answered_question("a"), VECTOR) == ""
     assert len(index) == 1
 
 
@@ -43,7 +43,7 @@ def test_index_holds_what_was_added_last_and_never_more_than_its_bound(steps):
     for key, is_added in steps:
         expected = [other for other in expected if other != key]
         if is_added:
-            index.add(answered(key), VECTOR)
+            index.add(answered_question(key), VECTOR)
             expected = [*expected, key][-3:]
         else:
             index.remove(key)

@@ -31,12 +31,12 @@ def proved_evidence():
 
 
 @pytest.fixture(scope="module")
-def stored():
+def stored_evidence():
     return encode_evidence(proved_evidence())
 
 
-def copy_of(stored):
-    evidence = decode_evidence(stored)
+def copy_of(stored_evidence):
+    evidence = decode_evidence(stored_evidence)
     assert evidence is not None
     return evidence
 
@@ -48,8 +48,8 @@ def test_feature_without_evidence_serves_nothing():
     assert not evidence.is_served(30.0)
 
 
-def test_proved_feature_serves_strong_candidates_and_no_weak_ones(stored):
-    evidence = copy_of(stored)
+def test_proved_feature_serves_strong_candidates_and_no_weak_ones(stored_evidence):
+    evidence = copy_of(stored_evidence)
 
     assert evidence.point is not None
     assert evidence.point.bound <= evidence.promise
@@ -57,8 +57,8 @@ def test_proved_feature_serves_strong_candidates_and_no_weak_ones(stored):
     assert not evidence.is_served(evidence.score(answer(0.1)))
 
 
-def test_wrong_hits_end_serving_and_void_the_proof(stored):
-    evidence = copy_of(stored)
+def test_wrong_hits_end_serving_and_void_the_proof(stored_evidence):
+    evidence = copy_of(stored_evidence)
     stopped = [evidence.learn(answer(0.9), was_right=False, was_served=True) for _ in range(2)]
 
     assert stopped == [False, True]
@@ -67,8 +67,8 @@ def test_wrong_hits_end_serving_and_void_the_proof(stored):
     assert evidence.stops == 1
 
 
-def test_every_hit_is_checked_after_a_wrong_one_until_enough_were_right(stored):
-    evidence = copy_of(stored)
+def test_every_hit_is_checked_after_a_wrong_one_until_enough_were_right(stored_evidence):
+    evidence = copy_of(stored_evidence)
     assert evidence.checked_share(0.1) == 0.1
 
     evidence.learn(answer(0.9), was_right=False, was_served=True)
@@ -78,8 +78,8 @@ def test_every_hit_is_checked_after_a_wrong_one_until_enough_were_right(stored):
     assert evidence.checked_share(0.1) == 0.1
 
 
-def test_right_hits_keep_serving(stored):
-    evidence = copy_of(stored)
+def test_right_hits_keep_serving(stored_evidence):
+    evidence = copy_of(stored_evidence)
 
     assert not any(evidence.learn(answer(0.9), was_right=True, was_served=True) for _ in range(50))
     assert evidence.point is not None
@@ -94,11 +94,11 @@ def test_checked_pairs_are_bounded():
     assert len(evidence.pairs) == MAX_CHECKED_PAIRS
 
 
-def test_evidence_survives_storing_and_another_version_is_not_read(stored):
-    evidence = copy_of(stored)
+def test_evidence_survives_storing_and_another_version_is_not_read(stored_evidence):
+    evidence = copy_of(stored_evidence)
 
-    assert encode_evidence(evidence) == stored
-    assert len(stored) < 100_000
+    assert encode_evidence(evidence) == stored_evidence
+    assert len(stored_evidence) < 100_000
     evidence.verifier.weights.append(0.0)
     assert decode_evidence(encode_evidence(evidence)) is None
     assert decode_evidence(b"torn") is None

@@ -1,4 +1,5 @@
 import copy
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from proxy.fast_path.similarity.request_parts import answer_digest, answer_text, split_request
 
-CHAT = {
+CHAT: dict[str, Any] = {
     "model": "m",
     "temperature": 0,
     "messages": [
@@ -26,13 +27,13 @@ def split(body, endpoint="chat/completions"):
     return parts
 
 
-def asking(content, role="user"):
+def chat_ending_with(content, role="user"):
     return chat(messages=[CHAT["messages"][0], {"role": role, "content": content}])
 
 
 def test_requests_that_differ_by_their_question_share_a_context():
-    assert split(asking("where is it")).question == "where is it"
-    assert split(asking("where is it")).around == split(CHAT).around
+    assert split(chat_ending_with("where is it")).question == "where is it"
+    assert split(chat_ending_with("where is it")).around == split(CHAT).around
 
 
 @pytest.mark.parametrize(
@@ -53,16 +54,20 @@ def test_any_other_difference_is_another_context(other):
 def test_text_block_is_a_question_and_an_image_is_none():
     block = {"type": "text", "text": "where is it"}
 
-    assert split(asking([block])).question == "where is it"
-    assert split_request("chat/completions", asking([block, {"type": "image_url"}])) is None
+    assert split(chat_ending_with([block])).question == "where is it"
     assert (
-        split_request("chat/completions", asking([{**block, "cache_control": {"type": "x"}}]))
+        split_request("chat/completions", chat_ending_with([block, {"type": "image_url"}])) is None
+    )
+    assert (
+        split_request(
+            "chat/completions", chat_ending_with([{**block, "cache_control": {"type": "x"}}])
+        )
         is None
     )
 
 
 def test_last_turn_of_an_assistant_or_tool_is_no_question():
-    assert split_request("chat/completions", asking("so", role="assistant")) is None
+    assert split_request("chat/completions", chat_ending_with("so", role="assistant")) is None
     assert split_request("chat/completions", {"messages": []}) is None
     assert split_request("embeddings", {"input": "text"}) is None
 

@@ -7,16 +7,16 @@ import pytest
 
 from proxy.fast_path.small_first.call_traits import read_traits
 from proxy.fast_path.small_first.judge_channel import JudgeError, Verdict
-from proxy.fast_path.small_first.loss_control import LossControl, Promise, new_control
+from proxy.fast_path.small_first.loss_control import LossControl, LossPromise, new_control
 
 TRAITS = read_traits("hello", has_schema=False, tools=0, turns=1)
 
 
-class Run:
+class ControlledRun:
     """A run of calls through the rule, and its losses."""
 
     def __init__(self, loss_of, calls, promise=None, error=0.0, seed=1):
-        self.control = new_control(promise or Promise(error=JudgeError(0.0, 0.0)))
+        self.control = new_control(promise or LossPromise(error=JudgeError(0.0, 0.0)))
         self.rng = Random(seed)  # noqa: S311 - seeded
         self.lost = self.small = self.judged = 0
         self.is_broken = False
@@ -43,11 +43,11 @@ def equal(number, rng):
 
 
 def test_nothing_goes_small_before_enough_is_graded():
-    assert Run(equal, 200).small == 0
+    assert ControlledRun(equal, 200).small == 0
 
 
 def test_most_calls_go_small_where_the_small_model_is_as_good():
-    run = Run(equal, 8_000)
+    run = ControlledRun(equal, 8_000)
 
     assert run.small > 0.4 * 8_000
     assert run.judged <= 0.1 * 8_000
@@ -55,7 +55,7 @@ def test_most_calls_go_small_where_the_small_model_is_as_good():
 
 
 def test_nothing_to_speak_of_goes_small_where_the_small_model_always_loses():
-    run = Run(lambda number, rng: ("chat", 1), 2_000)
+    run = ControlledRun(lambda number, rng: ("chat", 1), 2_000)
 
     assert run.lost <= 0.01 * 2_000
     assert run.small <= 0.01 * 2_000
@@ -63,7 +63,7 @@ def test_nothing_to_speak_of_goes_small_where_the_small_model_always_loses():
 
 def test_good_features_go_small_and_bad_ones_do_not():
     small = {"good": 0, "bad": 0}
-    control = new_control(Promise(error=JudgeError(0.0, 0.0)))
+    control = new_control(LossPromise(error=JudgeError(0.0, 0.0)))
     rng = Random(3)  # noqa: S311 - seeded
     for number in range(4_000):
         feature = "good" if number % 2 else "bad"
@@ -78,10 +78,10 @@ def test_good_features_go_small_and_bad_ones_do_not():
 
 
 def test_bound_stops_the_small_model_after_it_becomes_bad():
-    def drift(number, rng):
+    def drifting_losses(number, rng):
         return "chat", int(number >= 3_000 and rng.random() < 0.5)
 
-    run = Run(drift, 6_000)
+    run = ControlledRun(drifting_losses, 6_000)
 
     assert run.small > 300
     assert run.lost <= 0.01 * 6_000
@@ -93,15 +93,15 @@ def test_loss_stays_below_the_bound_with_a_judge_wrong_in_a_tenth():
         draw = rng.random()
         return f"feature {number % 5}", (draw < 0.08) - (draw > 0.98)
 
-    promise = Promise()
-    runs = [Run(losses, 1_500, promise, error=0.1, seed=seed) for seed in range(20)]
+    promise = LossPromise()
+    runs = [ControlledRun(losses, 1_500, promise, error=0.1, seed=seed) for seed in range(20)]
 
     assert sum(run.is_broken for run in runs) <= 1
     assert all(run.lost <= run.control.allowance for run in runs)
 
 
 def test_verdict_that_never_comes_counts_as_worse():
-    control = new_control(Promise(error=JudgeError(0.0, 0.0)))
+    control = new_control(LossPromise(error=JudgeError(0.0, 0.0)))
     rng = Random(4)  # noqa: S311 - seeded
     for number in range(4_000):
         call = str(number)
@@ -115,20 +115,20 @@ def test_verdict_that_never_comes_counts_as_worse():
 
 
 def test_judging_is_paid_for_by_what_the_small_model_saves():
-    run = Run(lambda number, rng: ("chat", int(rng.random() < 0.5)), 7_000)
+    run = ControlledRun(lambda number, rng: ("chat", int(rng.random() < 0.5)), 7_000)
 
     assert run.judged <= 500 + run.small / 2
 
 
 def test_verdict_of_an_unknown_call_changes_nothing():
-    control = new_control(Promise())
+    control = new_control(LossPromise())
 
     assert not control.record_verdict("other", Verdict.WORSE)
     assert control.verdicts == 0
 
 
 def test_state_survives_being_written_and_read():
-    run = Run(equal, 1_000)
+    run = ControlledRun(equal, 1_000)
     control = run.control
 
     copy = msgspec.json.decode(msgspec.json.encode(control), type=LossControl)

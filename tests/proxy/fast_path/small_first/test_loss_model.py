@@ -13,7 +13,7 @@ def traits(**given):
     return CallTraits(values)
 
 
-def learned(calls):
+def trained_model(calls):
     model = LossModel()
     for feature, call, loss in calls:
         model.learn(feature, call, loss)
@@ -22,7 +22,7 @@ def learned(calls):
 
 
 def test_nothing_is_predicted_before_enough_is_graded():
-    model = learned([("chat", traits(), 0.0)] * (MIN_GRADED - 1))
+    model = trained_model([("chat", traits(), 0.0)] * (MIN_GRADED - 1))
 
     assert not model.is_ready
     model.learn("chat", traits(), 0.0)
@@ -36,7 +36,7 @@ def test_trait_that_goes_with_losses_raises_the_prediction():
         is_code = rng.random() < 0.5
         loss = float(rng.random() < (0.4 if is_code else 0.02))
         calls.append(("chat", traits(code=float(is_code)), loss))
-    model = learned(calls)
+    model = trained_model(calls)
 
     assert model.predict("chat", traits(code=1.0)) == pytest.approx(0.4, abs=0.1)
     assert model.predict("chat", traits()) == pytest.approx(0.02, abs=0.06)
@@ -47,7 +47,7 @@ def test_record_of_a_feature_is_shrunk_towards_all_by_its_size():
     calls = [("good", traits(), 0.0)] * 300
     calls += [("bad", traits(), float(rng.random() < 0.5)) for _ in range(300)]
     calls += [("new", traits(), 1.0)]
-    model = learned(calls)
+    model = trained_model(calls)
 
     assert model.predict("good", traits()) < 0.05
     assert model.predict("bad", traits()) > 0.4
@@ -60,7 +60,7 @@ def test_nearest_graded_calls_of_the_feature_move_the_prediction():
     easy = read_traits("greet my neighbour kindly please", has_schema=False, tools=0, turns=1)
     calls = [("chat", CallTraits(hard.values, hard.signature), 1.0)] * 20
     calls += [("chat", CallTraits(hard.values, easy.signature), 0.0)] * 80
-    model = learned(calls)
+    model = trained_model(calls)
 
     near = model.predict("chat", CallTraits(hard.values, hard.signature))
     far = model.predict("chat", CallTraits(hard.values, easy.signature))
@@ -69,7 +69,7 @@ def test_nearest_graded_calls_of_the_feature_move_the_prediction():
 
 
 def test_old_graded_calls_are_forgotten():
-    model = learned([("chat", traits(), 1.0)] * 4_000 + [("chat", traits(), 0.0)] * 9_000)
+    model = trained_model([("chat", traits(), 1.0)] * 4_000 + [("chat", traits(), 0.0)] * 9_000)
 
     assert model.count <= 4_000
     assert model.predict("chat", traits()) < 0.3

@@ -12,7 +12,7 @@ import pytest
 from proxy.errors import UpstreamError
 from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.services.fast_path.comparisons import (
-    Comparison,
+    AnswerComparison,
     Comparisons,
     call_of_model,
     judge_body,
@@ -44,7 +44,7 @@ def verdict(letter: str) -> ScriptedAnswer:
     return answer(orjson.dumps({"verdict": letter}).decode())
 
 
-class Outcome:
+class ReceivedVerdicts:
     """The verdicts that a comparison reported, or that it gave up."""
 
     def __init__(self) -> None:
@@ -58,9 +58,9 @@ class Outcome:
         self.given_up += 1
 
 
-def comparison(outcome: Outcome, *, was_small: bool = True) -> Comparison:
+def comparison(outcome: ReceivedVerdicts, *, was_small: bool = True) -> AnswerComparison:
     meter: Any = SimpleNamespace(delivered_text=lambda: "the given one")
-    return Comparison(
+    return AnswerComparison(
         call=a_call(orjson.dumps(BODY)),
         meter=meter,
         was_small=was_small,
@@ -71,9 +71,11 @@ def comparison(outcome: Outcome, *, was_small: bool = True) -> Comparison:
     )
 
 
-def compare(*scripts: Any, times: int = 1, **fields: Any) -> tuple[Outcome, Any, FakeTransport]:
+def compare(
+    *scripts: Any, times: int = 1, **fields: Any
+) -> tuple[ReceivedVerdicts, Any, FakeTransport]:
     """The outcome of comparisons, the ledger and what the upstream was sent."""
-    outcome, transport = Outcome(), FakeTransport(scripts)
+    outcome, transport = ReceivedVerdicts(), FakeTransport(scripts)
 
     async def run() -> Any:
         deps, ledger = fake_dependencies(transport)
@@ -140,7 +142,7 @@ def test_comparison_that_fails_is_given_up(scripts):
 
 
 def test_comparisons_beyond_those_that_may_wait_are_dropped():
-    outcome = Outcome()
+    outcome = ReceivedVerdicts()
     comparisons = Comparisons(lambda: 1.0, lambda: 0.0, lambda now: "call_own")
     comparisons.add(comparison(outcome))
 

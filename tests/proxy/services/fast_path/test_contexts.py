@@ -33,7 +33,7 @@ class FakeRows:
         return {name: known[(team, *name)] for name in names if (team, *name) in known}
 
 
-class Harness:
+class ContextHarness:
     """A resolver before rows and an upstream that are played."""
 
     def __init__(self, *scripts: Any, policy: ContextPolicy | None = OPEN) -> None:
@@ -80,14 +80,14 @@ OWN = {"type": "text", "text": "own"}
 
 
 def test_call_without_references_is_the_same_call():
-    harness = Harness(policy=None)
+    harness = ContextHarness(policy=None)
     call = a_call(b'{"messages": [{"content": "thriftgate.ref"}]}')
 
     assert asyncio.run(harness.resolver.resolve(call)) is call
 
 
 def test_stored_text_is_read_once_a_minute():
-    harness = Harness()
+    harness = ContextHarness()
 
     assert harness.texts(ref(), OWN) == ["Be kind.", "own"]
     harness.time = 60.0
@@ -99,7 +99,7 @@ def test_stored_text_is_read_once_a_minute():
 
 
 def test_deleted_text_is_unknown_at_the_next_look():
-    harness = Harness()
+    harness = ContextHarness()
     harness.texts(ref())
     harness.rows.team_texts.clear()
     harness.resolver.forget("team_1", "handbook")
@@ -108,7 +108,7 @@ def test_deleted_text_is_unknown_at_the_next_look():
 
 
 def test_forgetting_leaves_other_teams_and_other_texts():
-    harness = Harness()
+    harness = ContextHarness()
     harness.rows.team_texts["team_1", "other", 1] = "Other."
     harness.texts(ref(), ref("other"))
     harness.resolver.forget("team_2", "handbook")
@@ -119,7 +119,7 @@ def test_forgetting_leaves_other_teams_and_other_texts():
 
 
 def test_other_teams_text_and_other_version_are_unknown():
-    harness = Harness()
+    harness = ContextHarness()
     harness.rows.team_texts["team_2", "secret", 1] = "theirs"
 
     assert harness.refusal(ref("secret")) == ("unknown_context", 404)
@@ -127,7 +127,7 @@ def test_other_teams_text_and_other_version_are_unknown():
 
 
 def test_known_text_is_used_while_the_database_is_away_and_an_unknown_one_refused():
-    harness = Harness()
+    harness = ContextHarness()
     harness.texts(ref())
     harness.rows.is_away, harness.time = True, 1_000.0
 
@@ -138,12 +138,12 @@ def test_known_text_is_used_while_the_database_is_away_and_an_unknown_one_refuse
 def test_team_without_policy_may_name_nothing():
     policy = ContextPolicy(name="theirs", team="others")
 
-    assert Harness(policy=None).refusal(ref()) == ("contexts_disabled", 403)
-    assert Harness(policy=policy).refusal(ref()) == ("contexts_disabled", 403)
+    assert ContextHarness(policy=None).refusal(ref()) == ("contexts_disabled", 403)
+    assert ContextHarness(policy=policy).refusal(ref()) == ("contexts_disabled", 403)
 
 
 def test_policies_that_were_read_again_hold():
-    harness = Harness(policy=None)
+    harness = ContextHarness(policy=None)
     harness.resolver.update([OPEN])
 
     assert harness.texts(ref()) == ["Be kind."]
@@ -153,7 +153,7 @@ def test_pages_are_fetched_without_the_gateways_credentials_and_all_at_once():
     scripts = [
         ScriptedAnswer([After(0.05, text)], headers=TEXT) for text in (b"one", b"two", b"three")
     ]
-    harness = Harness(*scripts)
+    harness = ContextHarness(*scripts)
 
     assert harness.texts(page("a"), page("b?x=1"), page("c"), ref()) == [
         "one",
@@ -168,7 +168,7 @@ def test_pages_are_fetched_without_the_gateways_credentials_and_all_at_once():
 
 def test_page_is_asked_for_again_by_its_etag_and_not_sent_twice():
     unchanged = ScriptedAnswer([], status=304, headers={})
-    harness = Harness(answer("v1", etag='"1"'), unchanged, answer("v2", etag='"2"'))
+    harness = ContextHarness(answer("v1", etag='"1"'), unchanged, answer("v2", etag='"2"'))
 
     assert [harness.texts(page()) for _ in range(3)] == [["v1"], ["v1"], ["v2"]]
     tags = [request.headers.get("if-none-match") for _, request in harness.transport.sent]
@@ -190,7 +190,7 @@ def test_page_is_asked_for_again_by_its_etag_and_not_sent_twice():
     ids=["down", "404", "redirect", "304", "image", "no UTF-8", "too long", "late"],
 )
 def test_page_that_fails_or_is_late_is_left_out_and_named(script):
-    call = Harness(script).resolve(page(), OWN)
+    call = ContextHarness(script).resolve(page(), OWN)
 
     assert orjson.loads(call.body)["messages"][0]["content"] == [OWN]
     assert call.notes == (f"left out {PREFIX}refunds: late or failed",)
@@ -198,7 +198,7 @@ def test_page_that_fails_or_is_late_is_left_out_and_named(script):
 
 def test_late_page_is_taken_as_it_was_last_where_the_policy_says_so():
     policy = ContextPolicy(name="last", fetch=(PREFIX,), late=LateRule.LAST)
-    harness = Harness(answer("v1"), unreachable(), unreachable(), policy=policy)
+    harness = ContextHarness(answer("v1"), unreachable(), unreachable(), policy=policy)
 
     assert harness.texts(page()) == ["v1"]
     assert harness.texts(page()) == ["v1"]
@@ -208,14 +208,14 @@ def test_late_page_is_taken_as_it_was_last_where_the_policy_says_so():
 def test_late_page_refuses_the_call_where_the_policy_says_so():
     policy = ContextPolicy(name="strict", fetch=(PREFIX,), late=LateRule.REFUSE)
 
-    assert Harness(unreachable(), policy=policy).refusal(page(), OWN) == (
+    assert ContextHarness(unreachable(), policy=policy).refusal(page(), OWN) == (
         "context_unavailable",
         424,
     )
 
 
 def test_page_outside_the_policys_addresses_is_never_fetched():
-    harness = Harness()
+    harness = ContextHarness()
 
     refusal = harness.refusal(page("", prefix="http://169.254.169.254/latest/"))
 
@@ -226,4 +226,4 @@ def test_page_outside_the_policys_addresses_is_never_fetched():
 def test_large_body_is_read_off_the_event_loop_to_the_same_result():
     words = {"type": "text", "text": 300_000 * "x"}
 
-    assert Harness().texts(words, ref()) == [300_000 * "x", "Be kind."]
+    assert ContextHarness().texts(words, ref()) == [300_000 * "x", "Be kind."]

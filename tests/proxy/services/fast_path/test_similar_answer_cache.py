@@ -42,7 +42,7 @@ class SimilarHarness:
         self.cache = SimilarAnswerCache(exact, lambda: self.dice)
 
     def ask(self, question: str, answer: str = "", system: str = "Name the intent.", **fields):
-        """What the cache answers; where that is nothing, the call's own answer is kept."""
+        """Return the cache's answer; where it has none, the call's own answer is kept."""
         return asyncio.run(self._ask(body_of(question, system), answer, fields))
 
     async def _ask(self, body: bytes, answer: str, fields) -> CachedAnswer | None:

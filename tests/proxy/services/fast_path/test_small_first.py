@@ -1,7 +1,7 @@
 """Calls of a rule are weighed, sent small or not, compared, and never twice counted."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import orjson
@@ -14,7 +14,7 @@ from proxy.configuration import Snapshot
 from proxy.fast_path.small_first.answer_checks import AnswerCheck, CheckRules
 from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.records.receipt import Outcome, Receipt, ServedBy
-from proxy.services.fast_path.comparisons import Comparison
+from proxy.services.fast_path.comparisons import AnswerComparison
 from proxy.services.fast_path.small_first import SmallFirstRouting
 from slo.policies.file import Policies
 from slo.policies.small_first import SmallFirst
@@ -30,18 +30,18 @@ class FakeComparisons:
     """Takes comparisons and makes none."""
 
     def __init__(self) -> None:
-        self.added: list[Comparison] = []
+        self.added: list[AnswerComparison] = []
 
-    def add(self, comparison: Comparison) -> None:
+    def add(self, comparison: AnswerComparison) -> None:
         self.added.append(comparison)
 
 
-class Harness:
+class SmallFirstHarness:
     """Routing by one rule; verdicts come at once."""
 
     def __init__(self, rule: SmallFirst = RULE) -> None:
         self.comparisons: Any = FakeComparisons()
-        self.routing = SmallFirstRouting(self.comparisons, draw=lambda: 0.05)
+        self.routing = SmallFirstRouting(cast(Any, self.comparisons), draw=lambda: 0.05)
         models = {
             "m": Model(id="m", routes=(LARGE,)),
             "small": Model(id="small", routes=(SMALL,)),
@@ -92,14 +92,14 @@ class Harness:
 
 
 def test_calls_go_large_until_enough_is_compared():
-    decision = Harness().decide()
+    decision = SmallFirstHarness().decide()
 
     assert [choice.served_by for choice in decision.choices] == [ServedBy.LARGE]
     assert decision.choices[0].route is LARGE
 
 
 def test_small_model_comes_first_once_its_answers_are_as_good_and_the_large_one_follows():
-    decision = Harness().until_small()
+    decision = SmallFirstHarness().until_small()
 
     small, large = decision.choices
     assert small.route.upstream.name == "small"
@@ -121,7 +121,7 @@ def test_small_model_comes_first_once_its_answers_are_as_good_and_the_large_one_
     ids=["small model asked", "no text", "later turn", "key for one model", "warming"],
 )
 def test_calls_that_no_small_model_may_answer_are_not_weighed(fields):
-    harness = Harness()
+    harness = SmallFirstHarness()
 
     decision = harness.decide(**fields)
 
@@ -130,7 +130,7 @@ def test_calls_that_no_small_model_may_answer_are_not_weighed(fields):
 
 
 def test_rule_of_another_feature_weighs_no_call():
-    harness = Harness(SmallFirst(name="first", feature="other", small="small"))
+    harness = SmallFirstHarness(SmallFirst(name="first", feature="other", small="small"))
     harness.decide()
 
     assert not harness.routing.states
@@ -138,14 +138,14 @@ def test_rule_of_another_feature_weighs_no_call():
 
 def test_checks_of_the_rule_go_with_the_small_routes_alone():
     rule = msgspec.structs.replace(RULE, checks=("finish",), pattern="yes")
-    small, large = Harness(rule).until_small().choices
+    small, large = SmallFirstHarness(rule).until_small().choices
 
     assert small.checks == CheckRules((AnswerCheck.FINISH,), None, "yes")
     assert large.checks is None
 
 
 def test_teams_have_states_of_their_own():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.decide()
     harness.decide(key=KEY.__class__(id="k", team="team_2", team_name="b"))
 
@@ -153,7 +153,7 @@ def test_teams_have_states_of_their_own():
 
 
 def test_small_answer_is_compared_with_the_model_asked_for():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.until_small()
     harness.end(ServedBy.SMALL)
 
@@ -163,7 +163,7 @@ def test_small_answer_is_compared_with_the_model_asked_for():
 
 
 def test_call_that_the_large_model_answered_after_all_is_no_loss():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.until_small()
     assert harness.control.awaited == 1
 
@@ -174,7 +174,7 @@ def test_call_that_the_large_model_answered_after_all_is_no_loss():
 
 
 def test_call_that_a_cache_answered_awaits_no_comparison():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.decide()
     while not harness.control.pending:  # a share of them may be compared
         harness.end(ServedBy.LARGE)
@@ -187,7 +187,7 @@ def test_call_that_a_cache_answered_awaits_no_comparison():
 
 
 def test_small_answer_that_cannot_be_compared_counts_as_lost():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.until_small()
     harness.end(ServedBy.SMALL)
 
@@ -197,7 +197,7 @@ def test_small_answer_that_cannot_be_compared_counts_as_lost():
 
 
 def test_small_answer_whose_caller_left_counts_as_lost_and_is_not_compared():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.until_small()
     harness.end(ServedBy.SMALL, Outcome.HUNG_UP)
 
@@ -206,7 +206,7 @@ def test_small_answer_whose_caller_left_counts_as_lost_and_is_not_compared():
 
 
 def test_feedback_is_learned_for_small_answers_of_the_same_team_alone():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.until_small()
     count, call_id = harness.control.model.count, harness.call.id
 
@@ -217,7 +217,7 @@ def test_feedback_is_learned_for_small_answers_of_the_same_team_alone():
 
 
 def test_state_goes_with_its_rule():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.decide()
 
     harness.routing.update(Snapshot(Catalog(models={}, upstreams={}, default=LARGE), Policies()))
@@ -227,7 +227,7 @@ def test_state_goes_with_its_rule():
 
 
 def test_rule_with_another_promise_begins_anew():
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.decide()
     catalog = Catalog(models={}, upstreams={}, default=LARGE)
     same, stricter = RULE, msgspec.structs.replace(RULE, max_loss=0.01)
@@ -240,7 +240,7 @@ def test_rule_with_another_promise_begins_anew():
 
 
 def test_call_goes_as_asked_where_it_cannot_be_weighed(caplog):
-    harness = Harness()
+    harness = SmallFirstHarness()
     harness.routing._draw = lambda: 1 / 0
 
     decision = harness.decide()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proxy.fast_path.small_first.call_traits import read_traits
-from proxy.fast_path.small_first.loss_control import Promise, new_control
+from proxy.fast_path.small_first.loss_control import LossPromise, new_control
 from proxy.services.fast_path.small_first_states import StateFiles, TeamControl
 
 KEY = ("team_1", "first")
@@ -14,7 +14,7 @@ TRAITS = read_traits("Say the number 1.", has_schema=False, tools=0, turns=1)
 
 
 def state(calls: int = 300) -> TeamControl:
-    made = TeamControl(new_control(Promise()), agreements=3, pairs=4)
+    made = TeamControl(new_control(LossPromise()), agreements=3, pairs=4)
     for number in range(calls):
         made.control.decide(str(number), "chat", TRAITS, (0.1, 0.1))
         made.control.learn("chat", TRAITS, 0.0)
