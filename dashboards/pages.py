@@ -73,6 +73,7 @@ NAVIGATION: Final[tuple[NavigationEntry, ...]] = (
     NavigationEntry(section="overview", path="", title="Overview", action=Action.SEE_COSTS),
     _entry("costs", "Costs", Action.SEE_COSTS),
     _entry("savings", "Savings", Action.SEE_COSTS),
+    _entry("fast-path", "Fast path", Action.SEE_COSTS),
     _entry("replay", "Replay a log", Action.SEE_COSTS),
     _entry("cache", "Cache health", Action.SEE_COSTS),
     _entry("latency", "Latency", Action.SEE_COSTS),

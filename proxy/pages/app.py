@@ -39,6 +39,7 @@ from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.pages.resources.ledger.events import EventsResource
+from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.live_calls import LiveCalls
@@ -59,6 +60,7 @@ from proxy.services.telemetry.telemetry import Telemetry
 from proxy.store.ports import BudgetStore
 from proxy.store.sql.access.audit_log import AuditedChange
 from proxy.store.sql.ids import call_ids
+from proxy.store.sql.views.fast_path import FastPathRules
 
 _log = logging.getLogger("thriftgate.pages")
 
@@ -191,6 +193,7 @@ async def _admin(
         def add(app: FastAPI, handlers: AddErrorHandlers) -> None:
             for routes in sign_in_routes:
                 app.include_router(routes)
+            _show_fast_path(ledger.fast_path, reloader, app)
             add_admin_pages(app, access, (board, operations, ledger, people), context.now)
             routers = (*operations.routers(), *ledger.routers(), *people.routers())
             app.mount(API_PATH, api_app(access.viewer, routers, handlers))
@@ -233,6 +236,21 @@ def _operations(
         ),
         configuration=ConfigurationResource(context.settings, reloader, readiness, record),
     )
+
+
+def _show_fast_path(resource: FastPathResource, reloader: Reloader, app: FastAPI) -> None:
+    """Has the resource read the rules in force, and the small models that ``app.state`` names."""
+
+    def rules() -> FastPathRules:
+        policies = reloader.snapshot.policies
+        return FastPathRules(
+            answer_cache=policies.answer_cache,
+            small_first=policies.small_first,
+            stream_continuation=policies.stream_continuation,
+        )
+
+    resource.rules = rules
+    resource.small_first = lambda: getattr(app.state, "small_first", None)
 
 
 def add_admin_pages(

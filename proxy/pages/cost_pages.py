@@ -19,7 +19,7 @@ from proxy.pages.resources.api import API_PATH
 from proxy.pages.resources.ledger.costs import CostsQuery
 from proxy.pages.resources.ledger.latency import LatencyQuery
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
-from proxy.pages.resources.ledger.queries import FilterQuery
+from proxy.pages.resources.ledger.queries import CallQuery, FilterQuery
 from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, ReportQuery
 from proxy.pages.resources.ledger.savings import SavingsQuery
 from proxy.pages.resources.report_sending import SendRequest
@@ -190,6 +190,15 @@ class CostPages(Pages):
         """Savings as a signed waterfall, measured and estimated, and those not taken yet."""
         page = self.site.page_around("savings.html", viewer, params=dict(request.query_params))
         return html_response(await self.ledger.savings.savings(viewer, query, page))
+
+    @route("GET", "/fast-path")
+    async def fast_path(
+        self, request: Request, viewer: SignedIn, query: Annotated[CallQuery, Query()]
+    ) -> Response:
+        """Rules in force, calls by what served them, savings, and what is proved."""
+        params = dict(request.query_params)
+        page = self.site.page_around("fast_path.html", viewer, section="fast-path", params=params)
+        return html_response(await self.ledger.fast_path.fast_path(viewer, query, page))
 
     @route("GET", "/latency")
     async def latency(

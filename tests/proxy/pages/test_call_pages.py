@@ -10,6 +10,7 @@ import pytest
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.records.prompt_segments import CacheMark, PromptSegments
+from proxy.records.receipt import ServedBy
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.admin_browser import Browser
@@ -144,6 +145,21 @@ def test_cache_marks_stand_with_the_misses_where_any_were_sent(pages: CallPagesB
 @pytest.mark.parametrize("path", ["/calls/none", f"/cache/call_{32 * '0'}", "/calls/%3Cx%3E"])
 def test_a_call_that_is_not_there_is_told_as_a_page(pages: CallPagesBrowser, path: str) -> None:
     assert "This cannot be done" in pages.text(path, 404)
+
+
+def test_the_fast_path_page_shows_calls_by_what_served_them_and_escapes_features(
+    pages: CallPagesBrowser,
+) -> None:
+    named: dict[str, Any] = {"team": pages.team, "feature": EVIL, "started": NOW - 50}
+    hit = a_receipt(7, **named, served_by=ServedBy.CACHE, fast_path_nanos=10**9)
+    inserter(pages.store._engine)([hit])
+    html = unescape(page := pages.text("/fast-path"))
+
+    assert EVIL not in page
+    assert f'<th scope="row">{EVIL}</th>' in html
+    assert '<td data-name="From cache" class="number">1</td>' in html
+    assert "Fast path: answers given before $1" in html
+    assert "weighed no call for a small model yet" in html
 
 
 @pytest.mark.parametrize("path", ["/savings", "/latency?metric=duration&by=model"])

@@ -58,6 +58,8 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", "/admin/cache"): (EVERYBODY, None),
     ("GET", "/admin/cache/{call_id}"): (TEAM_ADMINS, None),
     ("GET", "/admin/savings"): (EVERYBODY, None),
+    ("GET", "/admin/fast-path"): (EVERYBODY, None),
+    ("GET", f"{_API}/fast-path"): (EVERYBODY, None),
     ("GET", "/admin/replay"): (EVERYBODY, None),
     ("POST", "/admin/replay"): (EVERYBODY, {}),
     ("GET", "/admin/latency"): (EVERYBODY, None),

@@ -21,6 +21,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.pages.resources.ledger.cache_health import CacheHealth
 from proxy.pages.resources.ledger.calls import Calls
 from proxy.pages.resources.ledger.costs import Costs
+from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.resources.ledger.latency import LatencyResource
 from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.ledger.reports import CostReportsResource
@@ -42,6 +43,7 @@ class LedgerResources:
     cache: CacheHealth
     latency: LatencyResource
     calls: Calls
+    fast_path: FastPathResource
 
     @classmethod
     def of(
@@ -72,11 +74,13 @@ class LedgerResources:
             cache=CacheHealth(store, ask, catalog, objectives, now),
             latency=LatencyResource(ask, now),
             calls=Calls(store, ask, catalog, live, now),
+            fast_path=FastPathResource(ask, now),
         )
 
     def routers(self) -> list[APIRouter]:
         """Their routes below ``/api/v1``."""
         every = (
-            self.costs, self.reports, self.savings, self.cache, self.latency, self.calls
+            self.costs, self.reports, self.savings, self.cache, self.latency, self.calls,
+            self.fast_path,
         )  # fmt: skip
         return [resource.router() for resource in every]

@@ -1,0 +1,79 @@
+"""The fast path in a period: what ``/api/v1/fast-path`` answers and a page shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from dashboards.fast_path_savings import FastPathSaving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FastPathFeature:
+    """The fast path of one feature.
+
+    Attributes:
+        rules: The rules in force about it, by kind and name.
+        calls: All its calls.
+        cached_calls: Those that were answered by an answer given before.
+        small_calls: Those that a small model answered.
+        weighed_calls: Those that the model asked for answered after a small one was weighed or
+            tried.
+        drafted_calls: Those of drafts.
+        check_calls: The gateway's own calls that compare answers.
+        saved_nanos: Its savings, comparisons and answers that failed a check taken off.
+    """
+
+    team: str
+    team_name: str
+    feature: str
+    rules: Sequence[str]
+    calls: int
+    cached_calls: int
+    small_calls: int
+    weighed_calls: int
+    drafted_calls: int
+    check_calls: int
+    saved_nanos: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvedLoss:
+    """The bound on answers lost by a small model, of one team under one rule, since it began.
+
+    Attributes:
+        calls: Calls that were weighed.
+        small_calls: Those that were sent to the small model.
+        judged_calls: Those whose two answers are compared.
+        proved_loss: Lost answers at most, as a share of the calls, 95 % sure at every moment.
+        max_loss: The share that may be lost.
+    """
+
+    team: str
+    team_name: str
+    rule: str
+    calls: int
+    small_calls: int
+    judged_calls: int
+    proved_loss: float
+    max_loss: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FastPathView:
+    """The fast path in a period.
+
+    Attributes:
+        last: The last day, included.
+        saved_nanos: Savings of all features, signed.
+        parts: The same by part, those that have any.
+        features: Features with a rule or with calls of the fast path, those that saved most first.
+        proved: Bounds of small models as this process knows them, whatever the period.
+    """
+
+    first: date
+    last: date
+    tz: str
+    saved_nanos: int
+    parts: Sequence[FastPathSaving]
+    features: Sequence[FastPathFeature]
+    proved: Sequence[ProvedLoss]

@@ -1,0 +1,65 @@
+from collections import OrderedDict
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from fastapi import APIRouter
+
+from proxy.fast_path.small_first.judge_channel import JudgeError
+from proxy.fast_path.small_first.loss_control import Promise, new_control
+from proxy.pages.resources.ledger.fast_path import FastPathResource
+from proxy.pages.store_questions import StoreQuestions
+from proxy.records.receipt import ServedBy
+from proxy.services.fast_path.small_first import SmallFirstRouting, TeamControl
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.views.fast_path import FastPathRules
+from proxy.store.store import Store
+from slo.policies.answer_cache import AnswerCachePolicy
+from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
+from tests.fakes.receipts import a_receipt
+
+
+@pytest.fixture
+def api(store: Store) -> AdminApi:
+    control = new_control(Promise(max_loss=0.02, error=JudgeError(0.1, 0.1)))
+    states = OrderedDict({(team, "mini"): TeamControl(control) for team in ("a", "b")})
+    routing = cast("SmallFirstRouting", SimpleNamespace(states=states))
+
+    def make(ask: StoreQuestions) -> APIRouter:
+        resource = FastPathResource(ask, lambda: NOW)
+        resource.rules = lambda: FastPathRules(answer_cache=(AnswerCachePolicy(name="faq"),))
+        resource.small_first = lambda: routing
+        return resource.router()
+
+    return AdminApi(store, make)
+
+
+def keep_hits(api: AdminApi) -> None:
+    started = NOW - DAY
+    api.keep(*(
+        a_receipt(
+            n, call_id=f"{id_floor(started)[:-4]}{n:04x}", started=started, team=team,
+            feature="faq", served_by=ServedBy.CACHE, fast_path_nanos=n,
+        )
+        for n, team in ((5, "a"), (7, "b"))
+    ))  # fmt: skip
+
+
+def test_a_viewer_reads_rules_calls_savings_and_bounds_of_own_teams(api: AdminApi) -> None:
+    keep_hits(api)
+    body = api.ok("/fast-path", of_team("a"))
+
+    assert [(row["team"], row["rules"], row["cached_calls"]) for row in body["features"]] == [
+        ("a", ["answer cache faq"], 1)
+    ]
+    assert (body["saved_nanos"], body["parts"][0]["part"]) == (5, "cache")
+    assert [(bound["team"], bound["max_loss"]) for bound in body["proved"]] == [("a", 0.02)]
+
+
+def test_an_admin_reads_all_teams_and_may_filter_one(api: AdminApi) -> None:
+    keep_hits(api)
+
+    assert api.ok("/fast-path")["saved_nanos"] == 12
+    filtered = api.ok("/fast-path", team="b")
+    assert filtered["saved_nanos"] == 7
+    assert [bound["team"] for bound in filtered["proved"]] == ["b"]

@@ -1,0 +1,78 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
+from dashboards.views.fast_path import FastPathView, ProvedLoss
+from proxy.records.receipt import ServedBy
+from proxy.store.sql.views.fast_path import FastPathQuestion, FastPathRules, fast_path_view
+from proxy.store.store import Store
+from slo.policies.answer_cache import AnswerCachePolicy
+from slo.policies.small_first import SmallFirst
+from slo.policies.stream_continuation import StreamContinuation
+from tests.fakes.ledger import MERGED_PARTS, book
+from tests.fakes.receipts import START, a_receipt
+
+DAY = datetime.fromtimestamp(START, UTC).date()
+PERIOD = ReportPeriod(first=DAY, end=DAY + timedelta(days=1), zone="UTC")
+RULES = FastPathRules(
+    answer_cache=(AnswerCachePolicy(name="faq", feature="faq", similar=True),),
+    small_first=(SmallFirst(name="mini", feature="chat", small="gpt-mini"),),
+    stream_continuation=(StreamContinuation(name="on", feature="chat"),),
+)
+
+
+@pytest.fixture(params=MERGED_PARTS)
+def ledger(store: Store, request: pytest.FixtureRequest) -> Store:
+    chat: dict[str, Any] = {"team": "a", "feature": "chat"}
+    faq: dict[str, Any] = {"team": "a", "feature": "faq"}
+    receipts = [
+        a_receipt(1, **chat, served_by=ServedBy.SMALL, fast_path_nanos=90),
+        a_receipt(2, **chat, served_by=ServedBy.LARGE),
+        a_receipt(3, **chat, fast_path_nanos=-20),
+        a_receipt(4, **faq, served_by=ServedBy.CACHE, fast_path_nanos=50, cost_nanos=0),
+        a_receipt(5, **faq),
+        a_receipt(6, team="a", feature="plain"),
+        a_receipt(7, team="b", feature="chat"),
+    ]
+    book(store._engine, receipts, request.param)
+    return store
+
+
+def view(store: Store, only: SpendFilter = ALL_CALLS, rules: FastPathRules = RULES) -> FastPathView:
+    proof = ProvedLoss(
+        team="a", team_name="", rule="mini", calls=9, small_calls=3, judged_calls=1,
+        proved_loss=0.005, max_loss=0.01,
+    )  # fmt: skip
+    question = FastPathQuestion(period=PERIOD, only=only, rules=rules, proved=[proof])
+    return store.dashboard.read(fast_path_view, question)
+
+
+def test_features_have_their_rules_calls_by_part_and_signed_savings(ledger: Store) -> None:
+    chat, faq, other = view(ledger).features
+
+    assert chat.rules == ["small model first mini: gpt-mini", "streams continued, up to 1 times"]
+    assert (chat.calls, chat.small_calls, chat.weighed_calls, chat.check_calls) == (3, 1, 1, 1)
+    assert chat.saved_nanos == 70
+    assert faq.rules == ["answer cache faq (similar, too)"]
+    assert (faq.calls, faq.cached_calls, faq.saved_nanos) == (2, 1, 50)
+    assert (other.team, other.saved_nanos) == ("b", 0)
+
+
+def test_parts_add_up_to_what_all_features_saved(ledger: Store) -> None:
+    shown = view(ledger)
+
+    assert [(part.part, part.nanos) for part in shown.parts] == [
+        ("cache", 50), ("small", 90), ("checks", -20)
+    ]  # fmt: skip
+    assert shown.saved_nanos == sum(feature.saved_nanos for feature in shown.features) == 120
+    assert shown.proved[0].team_name == "a"
+
+
+def test_features_without_rule_and_fast_path_are_left_out(ledger: Store) -> None:
+    assert [row.feature for row in view(ledger, rules=FastPathRules()).features] == ["chat", "faq"]
+
+
+def test_only_teams_that_may_be_seen_are_read(ledger: Store) -> None:
+    assert view(ledger, SpendFilter(teams=frozenset({"b"}))).saved_nanos == 0
