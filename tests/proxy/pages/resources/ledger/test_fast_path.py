@@ -6,11 +6,12 @@ import pytest
 from fastapi import APIRouter
 
 from proxy.fast_path.small_first.judge_channel import JudgeError
-from proxy.fast_path.small_first.loss_control import Promise, new_control
+from proxy.fast_path.small_first.loss_control import LossPromise, new_control
 from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.records.receipt import ServedBy
-from proxy.services.fast_path.small_first import SmallFirstRouting, TeamControl
+from proxy.services.fast_path.small_first import SmallFirstRouting
+from proxy.services.fast_path.small_first_states import TeamControl
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.store import Store
@@ -21,7 +22,7 @@ from tests.fakes.receipts import a_receipt
 
 @pytest.fixture
 def api(store: Store) -> AdminApi:
-    control = new_control(Promise(max_loss=0.02, error=JudgeError(0.1, 0.1)))
+    control = new_control(LossPromise(max_loss=0.02, error=JudgeError(0.1, 0.1)))
     states = OrderedDict({(team, "mini"): TeamControl(control) for team in ("a", "b")})
     routing = cast("SmallFirstRouting", SimpleNamespace(states=states))
 
