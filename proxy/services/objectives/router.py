@@ -14,11 +14,11 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.eligibility.requirements import call_requirements, missing_on_every_route
+from proxy.calls.eligibility.requirements import missing_on_every_route
 from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_routes
 from proxy.catalog.catalog import Catalog
-from proxy.catalog.entries import Model, Route
+from proxy.catalog.entries import Route
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt
 from proxy.services.objectives.call_results import (
@@ -38,6 +38,7 @@ from proxy.services.objectives.conversations import (
     is_new,
     is_worth_switching,
 )
+from proxy.services.objectives.fallback_order import FallbackOrder, requirements_of
 from proxy.services.objectives.objective_state import (
     CACHE_ONLY,
     ELSEWHERE,
@@ -51,7 +52,6 @@ from slo.budgets.stages import StageMisses
 from slo.budgets.tally import Tally
 from slo.controller.canary_share import level_for
 from slo.controller.state import ControllerSnapshot, ControllerState
-from slo.objectives.ladder import CallRequirements
 from slo.objectives.latency_target import LatencyTarget, latency_target
 from slo.objectives.objective import CallMeasurements, ObjectiveIndex, classify_call
 from slo.price import Tariff
@@ -100,7 +100,6 @@ class ObjectiveRouter:
         tariff: Callable[[Route], Tariff | None] = attrgetter("tariff"),
     ) -> None:
         self._tariff = tariff
-        self._fallback_choices: dict[tuple[str, str, bool], tuple[RouteChoice, ...]] = {}
         self.update(tracks, catalog)
         self._open: dict[str, _ActiveCall] = {}
         self._levels = ConversationLevels(_MAX_CONVERSATIONS)
@@ -123,7 +122,7 @@ class ObjectiveRouter:
         self._route_levels = {
             name: levels_by_route(track, catalog) for name, track in tracks.items()
         }
-        self._fallback_choices.clear()
+        self._fallback_order = FallbackOrder(catalog)
 
     def forget(self, now: float) -> None:
         """Forget the levels of conversations that were not heard of for long."""
@@ -250,7 +249,11 @@ class ObjectiveRouter:
                 )
             level -= choices is None
         if choices is None:
-            level, choices = 0, self._with_fallbacks(call, requested, opened)
+            level = 0
+            choices, skipped = self._fallback_order.routes(
+                call, requested, opened.tracks, is_first=opened.is_first
+            )
+            opened.skipped |= skipped
         if mover is not None and level:
             self._levels.remember(key, ConversationLevel(mover.name, level, call.arrived))
         elif opened.is_first and key:
@@ -335,7 +338,7 @@ class ObjectiveRouter:
         model = self._catalog.models.get(entry)
         if model is None or model.id == requested[0].model:
             return None
-        if lack := missing_on_every_route(_requirements_of(call, requested), model):
+        if lack := missing_on_every_route(requirements_of(call, requested), model):
             opened.skipped[model.id] = lack
             return None
         # For when all others failed; for new conversations also while these begin in time again.
@@ -346,45 +349,3 @@ class ObjectiveRouter:
             for choice in requested
         )
         return (*substitute_routes(model, why), *behind)
-
-    def _with_fallbacks(
-        self, call: Call, requested: tuple[RouteChoice, ...], opened: _ActiveCall
-    ) -> tuple[RouteChoice, ...]:
-        """The requested routes, then the ladder's models for when those fail or are late.
-
-        A conversation under way falls back only if its routes fail.
-        """
-        order, requirements = list(requested), None
-        models = {choice.model for choice in requested}
-        for track in opened.tracks:
-            if not track.acts:
-                continue
-            for entry in track.objective.ladder:
-                model = self._catalog.models.get(entry)
-                if model is None or entry in models:
-                    continue
-                models.add(entry)
-                requirements = requirements or _requirements_of(call, requested)
-                if lack := missing_on_every_route(requirements, model):
-                    opened.skipped[model.id] = lack
-                else:
-                    order += self._fallback_routes(track, model, is_last_resort=not opened.is_first)
-        return tuple(order)
-
-    def _fallback_routes(
-        self, track: TrackedObjective, model: Model, *, is_last_resort: bool
-    ) -> tuple[RouteChoice, ...]:
-        """The routes of a fallback model, tried after the requested ones; made once."""
-        key = (track.name, model.id, is_last_resort)
-        choices = self._fallback_choices.get(key)
-        if choices is None:
-            choices = self._fallback_choices[key] = tuple(
-                msgspec.structs.replace(choice, is_last_resort=is_last_resort)
-                for choice in substitute_routes(model, f"{track.name}: in its place")
-            )
-        return choices
-
-
-def _requirements_of(call: Call, requested: tuple[RouteChoice, ...]) -> CallRequirements:
-    """The call's requirements, bound to the region of the model it asks for."""
-    return call_requirements(call, requested[0].route.upstream.region)
