@@ -25,7 +25,6 @@ from functools import partial
 import msgspec
 
 from proxy.calls.attempts.attempt import Attempt
-from proxy.calls.attempts.checking import check
 from proxy.calls.attempts.failed_attempts import (
     pause_before_attempt,
     record_cancelled,
@@ -37,7 +36,7 @@ from proxy.calls.attempts.failed_attempts import (
 )
 from proxy.calls.attempts.preparing import compact, convert, plan, reserve, translate
 from proxy.calls.attempts.recalling import recall
-from proxy.calls.attempts.sending import commit, send
+from proxy.calls.attempts.sending import check_answer, commit, send
 from proxy.calls.attempts.steps import AnsweredAttempt
 from proxy.calls.deadlines import gateway_interrupted
 from proxy.calls.delivery import Delivery
@@ -219,7 +218,7 @@ async def begin(attempt: Attempt) -> Opening:
             return reserved
         accepted = await send(attempt, reserved)
         begun = await recall(attempt, await commit(attempt, accepted))
-        return begun if attempt.choice.checks is None else await check(attempt, begun)
+        return begun if attempt.choice.checks is None else await check_answer(attempt, begun)
     except UpstreamError as failure:
         return failure
 

@@ -9,9 +9,9 @@ import typer
 from compaction.policy import CompactionMode
 from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
 from proxy.cli.terminal import Terminal, feature_name, format_time
+from proxy.fast_path.attempt_text import fast_path_text
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
-from proxy.records.fast_path_text import fast_path_text
 from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy, dollars, recall_text
 
 #: By its text: the ledger may hold one of another version.

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from proxy.records.fast_path_text import fast_path_text
+from proxy.fast_path.attempt_text import fast_path_text
 from proxy.records.receipt import Outcome, ServedBy
 from tests.fakes.receipts import a_receipt
 

@@ -15,10 +15,10 @@ from dashboards.views.calls import (
 )
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
+from proxy.fast_path.attempt_text import fast_path_text
 from proxy.pages.board_data import receipt_facts
 from proxy.pages.viewing import view_of
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
-from proxy.records.fast_path_text import fast_path_text
 from proxy.records.receipt import Receipt, answering_model, recall_text, total_nanos
 from slo.price import call_pricing
 from slo.usage import Usage
