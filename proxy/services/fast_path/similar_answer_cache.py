@@ -161,7 +161,7 @@ class SimilarAnswerCache:
         return answers
 
     def _evidence_of(self, call: Call) -> SimilarityEvidence:
-        """What the team's feature has learnt; of too many, the one unused for longest is lost."""
+        """The evidence of the team's feature; of too many, the one unused for longest is lost."""
         feature = (call.key.team, call.feature)
         evidence = self._evidence.get(feature)
         if evidence is None:

@@ -49,16 +49,16 @@ class FastPathResource(Resource):
             period=query.period(self._now()),
             only=query.spend_filter(viewer, {}),
             rules=self.rules(),
-            proved=[*self._proved(viewer, query.team)],
+            proved=[*self._proved_losses(viewer, query.team)],
         )
         return await self._ask.view("fast path", fast_path_view, question, finish)
 
-    def _proved(self, viewer: Viewer, wanted: str | None) -> Iterator[ProvedLoss]:
+    def _proved_losses(self, viewer: Viewer, team_only: str | None) -> Iterator[ProvedLoss]:
         """The bounds of the viewer's teams."""
         small_first = self.small_first()
         for (team, rule), state in [] if small_first is None else [*small_first.states.items()]:
             is_seen = viewer.teams is None or team in viewer.teams
-            if is_seen and wanted in {None, team}:
+            if is_seen and team_only in {None, team}:
                 control = state.control
                 yield ProvedLoss(
                     team=team,

@@ -38,8 +38,8 @@ class FastPathRules:
     small_first: Sequence[SmallFirst] = ()
     stream_continuation: Sequence[StreamContinuation] = ()
 
-    def about(self, team: str, feature: str) -> list[str]:
-        """The rules about a team's feature, by kind and name."""
+    def names_of(self, team: str, feature: str) -> list[str]:
+        """The names of the rules about a team's feature, after their kind."""
         rules = []
         if cache := answer_cache_of(self.answer_cache, team, feature):
             rules.append(f"answer cache {cache.name}{' (similar, too)' if cache.similar else ''}")
@@ -138,7 +138,7 @@ def _feature_row(
         team=team,
         team_name=name,
         feature=feature,
-        rules=rules.about(name, feature),
+        rules=rules.names_of(name, feature),
         calls=calls,
         cached_calls=calls_of("cache"),
         small_calls=calls_of("small"),

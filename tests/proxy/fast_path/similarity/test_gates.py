@@ -18,15 +18,15 @@ SENTENCES = [
 ]
 
 
-def gate(asked: str, kept: str) -> Gate | None:
-    one, other = read_question(asked), read_question(kept)
+def gate(query: str, cached: str) -> Gate | None:
+    one, other = read_question(query), read_question(cached)
     assert one is not None
     assert other is not None
     return refusing_gate(one, other)
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept", "expected"),
+    ("query", "cached", "expected"),
     [
         ("where is my card", "wo ist meine Karte", Gate.LANGUAGE),
         ("send 50 to my mother", "send 60 to my mother", Gate.NUMBERS),
@@ -51,13 +51,13 @@ def gate(asked: str, kept: str) -> Gate | None:
         ),
     ],
 )
-def test_small_difference_that_changes_a_question_is_refused(asked, kept, expected):
-    assert gate(asked, kept) is expected
-    assert gate(kept, asked) is not None
+def test_small_difference_that_changes_a_question_is_refused(query, cached, expected):
+    assert gate(query, cached) is expected
+    assert gate(cached, query) is not None
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept"),
+    ("query", "cached"),
     [
         ("how do i freeze my account", "How can I freeze my account?"),
         ("please tell me my balance", "what's my balance"),
@@ -67,8 +67,8 @@ def test_small_difference_that_changes_a_question_is_refused(asked, kept, expect
         ("buy a big house", "purchase a large house"),
     ],
 )
-def test_paraphrases_pass_all_gates(asked, kept):
-    assert gate(asked, kept) is None
+def test_paraphrases_pass_all_gates(query, cached):
+    assert gate(query, cached) is None
 
 
 def test_no_hard_negative_passes_the_gates():

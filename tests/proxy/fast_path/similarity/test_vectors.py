@@ -28,24 +28,24 @@ def test_ngram_vector_has_length_one_or_no_word(text):
 
 
 def test_like_texts_have_a_higher_cosine_than_unlike_ones():
-    asked = ngrams("how do i freeze my account")
-    near = cosine(asked, ngrams("how can i freeze an account"))
-    far = cosine(asked, ngrams("what is the weather like"))
+    query = ngrams("how do i freeze my account")
+    near = cosine(query, ngrams("how can i freeze an account"))
+    far = cosine(query, ngrams("what is the weather like"))
 
     assert near > 0.6
     assert far < 0.3
 
 
 @given(st.lists(VECTORS, max_size=8), VECTORS)
-def test_nearest_sparse_vectors_are_those_of_a_full_search(vectors, asked):
+def test_nearest_sparse_vectors_are_those_of_a_full_search(vectors, query):
     index = SparseVectors()
     for slot, vector in enumerate(vectors):
         index.put(slot, vector)
-    found = index.nearest(asked, 3)
-    every = sorted((cosine(asked, vector) for vector in vectors), reverse=True)
+    nearest = index.nearest(query, 3)
+    every = sorted((cosine(query, vector) for vector in vectors), reverse=True)
 
     expected = [value for value in every if value > 0][:3]
-    assert [value for _, value in found] == pytest.approx(expected)
+    assert [value for _, value in nearest] == pytest.approx(expected)
 
 
 def test_dropped_sparse_vector_leaves_nothing_behind():
@@ -63,8 +63,8 @@ def test_dense_vectors_grow_and_forget():
     index = DenseVectors(numpy, 2, max_vectors=1_000)
     index.put(0, numpy.array([1.0, 0.0]))
     index.put(999, numpy.array([0.6, 0.8]))
-    asked = numpy.array([0.0, 1.0], dtype=numpy.float32)
+    query = numpy.array([0.0, 1.0], dtype=numpy.float32)
 
-    assert [slot for slot, _ in index.nearest(asked, 1)] == [999]
+    assert [slot for slot, _ in index.nearest(query, 1)] == [999]
     index.drop(999)
-    assert 999 not in dict(index.nearest(asked, 1_000))
+    assert 999 not in dict(index.nearest(query, 1_000))

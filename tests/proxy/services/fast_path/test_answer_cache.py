@@ -41,9 +41,9 @@ class CacheHarness:
         return asyncio.run(self.cache.read(call(body, **fields), (route(),)))
 
     def request(self, **fields: Any) -> CacheRequest:
-        found = self.read(**fields)
-        assert found is not None
-        return found
+        request = self.read(**fields)
+        assert request is not None
+        return request
 
     def keep(self, request: CacheRequest, body: bytes = WHOLE, **fields: Any) -> None:
         answer = msgspec.structs.replace(
