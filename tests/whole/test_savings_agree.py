@@ -16,7 +16,7 @@ from dashboards.formatting import exact_usd
 from dashboards.reports import ReportPeriod, latest_days
 from proxy.configuration import read_catalog
 from proxy.records.feature_mode import LayoutScope
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.services.reports.report_content import report_content
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import read
@@ -66,6 +66,7 @@ def odd_receipts(team: str, now: float) -> list[Receipt]:
         a_call(901, list_nanos=3 * 10**6 + 1, cost_nanos=2 * 10**6),
         a_call(902, compaction="facts", compaction_nanos=123_457),
         *hedged_receipts(a_call),
+        *fast_path_receipts(a_call),
     ]
 
 
@@ -87,6 +88,30 @@ def hedged_receipts(a_call: Callable[..., Receipt]) -> list[Receipt]:
         an_attempt(911, 0, "terra", 1000 * 2_000, final=False, **failed),
         an_attempt(911, 1, "luna", LUNA_NANOS, **answered),
         an_attempt(912, 0, "luna", 1000 * 200, **failed),
+    ]
+
+
+def fast_path_receipts(a_call: Callable[..., Receipt]) -> list[Receipt]:
+    """Luna answers for terra, luna is rejected for terra, a cached answer, and a comparison."""
+
+    def an_attempt(
+        n: int, answering: str, nanos: int, saved: int | None, **changes: Any
+    ) -> Receipt:
+        fields: dict[str, Any] = {
+            "feature": "fast", "model": "gpt-5.6-terra", "route": f"openai/gpt-5.6-{answering}",
+            "upstream": "openai", "usage": Usage(input=1000, output=100), "list_nanos": nanos,
+            "cost_nanos": nanos, "fast_path_nanos": saved,
+        }  # fmt: skip
+        return a_call(n, **fields | changes)
+
+    small, rejected = {"served_by": ServedBy.SMALL}, {"outcome": Outcome.FAILED, "final": False}
+    hit = {"served_by": ServedBy.CACHE, "route": "", "upstream": "", "usage": None}
+    return [
+        an_attempt(920, "luna", LUNA_NANOS, TERRA_NANOS - LUNA_NANOS, **small),
+        an_attempt(921, "luna", LUNA_NANOS, -LUNA_NANOS, attempt=0, **small, **rejected),
+        an_attempt(921, "terra", TERRA_NANOS, None, attempt=1, served_by=ServedBy.LARGE),
+        an_attempt(922, "", 0, TERRA_NANOS, **hit),
+        an_attempt(923, "luna", LUNA_NANOS, -LUNA_NANOS, model="gpt-5.6-luna"),
     ]
 
 
@@ -178,6 +203,25 @@ def test_a_lost_attempt_costs_extra_and_is_no_reply_of_another_model(
     assert (view["saved_nanos"], view["paid_nanos"]) == (HEDGED_NANOS, paid)
     assert view["direct_nanos"] == TERRA_NANOS + TERRA_NANOS + 1000 * 200
     assert routing == "-0.000680000"
+
+
+def test_the_fast_path_is_counted_once_and_its_checks_are_taken_off(
+    gateway: DemoGateway, browser: httpx.Client
+) -> None:
+    view = browser.get("/api/v1/savings", params={"feature": "fast"}).json()
+    page = browser.get("/api/v1/fast-path", params={"feature": "fast"}).json()
+    paid = TERRA_NANOS + 3 * LUNA_NANOS
+    (row,) = page["features"]
+
+    assert view["direct_nanos"] == 3 * TERRA_NANOS
+    assert (view["paid_nanos"], view["saved_nanos"]) == (paid, 3 * TERRA_NANOS - paid)
+    assert {step["name"]: -step["nanos"] for step in view["steps"] if step["nanos"]} == {
+        "fast_path": 3 * TERRA_NANOS - paid
+    }
+    assert page["saved_nanos"] == row["saved_nanos"] == view["saved_nanos"]
+    assert (row["calls"], row["cached_calls"], row["small_calls"], row["check_calls"]) == (
+        4, 1, 1, 1
+    )  # fmt: skip
 
 
 def figures(gateway: DemoGateway, now: float) -> SavingsFigures:

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from proxy.records.receipt import Receipt, ServedBy
+from proxy.store.sql.access.users import FIRST_ADMIN
 from tests.fakes.fallback_gateway import FallbackGateway, fallback_gateway
 from tests.fakes.plain_http import PLAIN
 
@@ -90,6 +91,25 @@ def test_state_is_kept_when_the_gateway_stops(tmp_path):
         ask(running, 1)
 
     assert len(list((tmp_path / "gateway" / "small_first").glob("*.json"))) == 1
+
+
+def test_the_dashboard_shows_the_rule_and_what_is_proved(gateway):
+    ask(gateway, 1)
+    store, url = gateway.gateway.store, gateway.url.removesuffix("/v1")
+    assert store.drain.flush(20)
+    now = time.time()  # noqa: TID251 - a person's own clock
+    code = store.users.create_link(FIRST_ADMIN, now=now)
+    with httpx.Client(base_url=url, verify=PLAIN, trust_env=False, follow_redirects=True) as person:
+        person.post("/admin/sign-in", data={"code": code}, headers={"origin": url})
+        view = person.get("/api/v1/fast-path").json()
+        page = person.get("/admin/fast-path").text
+
+    (feature,) = view["features"]
+    assert (feature["rules"], feature["calls"]) == (["small model first first: spare"], 1)
+    assert feature["weighed_calls"] == 1
+    assert [(bound["calls"], bound["max_loss"]) for bound in view["proved"]] == [(1, 0.3)]
+    assert "small model first first: spare" in page
+    assert "30.00%" in page
 
 
 def test_calls_of_other_features_are_not_weighed(gateway):
