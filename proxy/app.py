@@ -25,6 +25,7 @@ from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.pages.app import key_authentication, pages_app
+from proxy.pages.receipts import ending_router
 from proxy.pages.resources.answers import answers_router
 from proxy.pages.resources.contexts import contexts_router
 from proxy.pages.resources.feedback import feedback_router
@@ -151,11 +152,9 @@ async def _endpoint(
         _include_fast_path(pages, fast_path, context)
         call_deps = fast_path.join(deps)
         fast_path.use(call_deps)
-        front = Endpoint(
-            pages,
-            call_deps,
-            _endpoint_dependencies(context.settings, context.opened, context.now, ticks),
-        )
+        admission = _endpoint_dependencies(context.settings, context.opened, context.now, ticks)
+        pages.include_router(ending_router(admission.under_way, key_authentication(context)))
+        front = Endpoint(pages, call_deps, admission)
         servers = front.update, update_own_calls, fast_path.use
         reloader.follow(_catalog_follower(call_deps, pool, servers))
         reloading = context.tasks.keep(reloader.run)
@@ -224,6 +223,7 @@ async def _dependencies(
             replicas=replicas,
             residency=context.policies.residency,
             stream_continuation=context.policies.stream_continuation,
+            drafts=context.policies.drafts,
             tracing=tracing,
             sent=context.opened.sent,
         )
@@ -255,6 +255,7 @@ def _catalog_follower(
                         catalog=snapshot.catalog,
                         residency=policies.residency,
                         stream_continuation=policies.stream_continuation,
+                        drafts=policies.drafts,
                     )
                 )
 

@@ -40,6 +40,7 @@ def build_call(
         session=head.session,
         slots=head.slots,
         compaction=head.compaction,
+        draft=head.draft,
         cache_control=head.cache_control,
         cache_tags=head.cache_tags,
         regions=head.regions,

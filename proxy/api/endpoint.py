@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import msgspec
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.api.azure import of_deployment
 from proxy.api.call_reading import build_call, check_media, parse_fields
+from proxy.api.calls_under_way import CallEnded, CallsUnderWay, CallUnderWay
 from proxy.api.connections.body_limits import BodyMemoryLimit, BodyReservation
 from proxy.api.isolation import check_isolated
 from proxy.api.key_limits import check_model_allowed, expired_error
@@ -89,6 +90,7 @@ class EndpointDependencies:
         body_memory: Memory that the bodies of calls may take.
         max_calls: Calls in flight at once.
         shared_state: True if teams may share what a provider keeps under its account.
+        under_way: The calls in flight, which their keys may end.
     """
 
     keys: ApiKeyLookup
@@ -99,6 +101,7 @@ class EndpointDependencies:
     body_memory: BodyMemoryLimit
     max_calls: int
     shared_state: bool
+    under_way: CallsUnderWay = field(default_factory=CallsUnderWay)
 
 
 class Endpoint:
@@ -162,18 +165,22 @@ class Endpoint:
         timeline = Timeline(self._admission.ticks)
         arrived = self._admission.now()
         call_id = self._new_call_id(scope, arrived)
-        relay = Relay(call_id, receive, send, timeline)
-        relay.speaks_messages = speaks_messages(scope)
+        relay = Relay(call_id, receive, send, timeline, speaks_messages=speaks_messages(scope))
+        under_way = self._admission.under_way.track(call_id)
         try:
             with (
                 CallWatchdog(self._watchdog_timer) as watchdog,
                 self._admission.body_memory.reserve() as reservation,
+                under_way,
             ):
                 head = self._admit(scope, relay)
-                cached_key = self._admission.keys.find(head.token)
                 key = self._check_key(
-                    cached_key or await self._admission.keys.fetch(head.token), scope, arrived
+                    self._admission.keys.find(head.token)
+                    or await self._admission.keys.fetch(head.token),
+                    scope,
+                    arrived,
                 )
+                under_way.watch(watchdog, key.id)
                 watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
                     sent = await read_body(
@@ -185,10 +192,9 @@ class Endpoint:
                     call = await self._resolve_contexts(call, reservation, timeline)
                 await self._serve(call, head, relay, watchdog, timeline)
         except ClientDisconnected:
-            return
+            await _tell_ended(under_way, relay, scope)
         except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
-            if not relay.is_begun:
-                await relay.refuse(Unready(_STOPPING, code="gateway_stopping", retry_after=1.0))
+            await _tell_stopping(relay)
         except ProxyError as error:
             # Its frames have it, and the body: a cycle that would wait for the collector.
             await relay.refuse(error.with_traceback(None))
@@ -295,3 +301,15 @@ class Endpoint:
             record_refusal(call, refusal, self._deps, timeline)
             raise
         return call
+
+
+async def _tell_ended(under_way: CallUnderWay, relay: Relay, scope: Scope) -> None:
+    """Tell the caller of a call that its key ended; nobody where the caller left."""
+    if under_way.is_ended:
+        await relay.end_call(scope["path"], CallEnded())
+
+
+async def _tell_stopping(relay: Relay) -> None:
+    """Refuse a call because the gateway stops, unless its answer has begun."""
+    if not relay.is_begun:
+        await relay.refuse(Unready(_STOPPING, code="gateway_stopping", retry_after=1.0))

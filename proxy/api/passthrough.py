@@ -18,7 +18,8 @@ from proxy.errors import (
     messages_envelope,
     messages_status,
 )
-from proxy.records.receipt import Outcome, Receipt, dollars, total_nanos
+from proxy.providers.stream_endings import error_event
+from proxy.records.receipt import Outcome, Receipt, ServedBy, dollars, total_nanos
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import REQUEST_ID_HEADER, REQUEST_ID_SOURCES
 
@@ -36,6 +37,7 @@ _PASSED_HEADERS: Final = frozenset(
         "x-thriftgate-cache",
         "x-thriftgate-clamped",
         "x-thriftgate-compaction",
+        "x-thriftgate-draft",
         "x-thriftgate-fallback-skipped",
         "x-thriftgate-fallback",
         "x-thriftgate-replica",
@@ -43,6 +45,8 @@ _PASSED_HEADERS: Final = frozenset(
 )
 #: Header of Anthropic's API that names a request.
 MESSAGES_REQUEST_ID: Final = b"request-id"
+#: Endpoints whose answers, where they come in pieces, are streams of events.
+_STREAMED_ENDPOINTS: Final = frozenset({"chat/completions", "completions", "messages", "responses"})
 _RATE_LIMIT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _MAX_NOTES_CHARS: Final = 1024
 #: Kinds of upstreams' answers, by the names of their headers, that are remembered.
@@ -57,6 +61,7 @@ class Relay:
     Attributes:
         wants_trailer: True if a stream is to end with a comment of what it cost.
         is_begun: True if anything was sent.
+        is_over: True if the last piece was sent.
         speaks_messages: True if the caller speaks Anthropic's API, and so wants its errors.
     """
 
@@ -68,12 +73,19 @@ class Relay:
         "_send",
         "_timeline",
         "is_begun",
+        "is_over",
         "speaks_messages",
         "wants_trailer",
     )  # fmt: skip
 
     def __init__(
-        self, call_id: str, receive: Receive, send: Send, timeline: Timeline | None = None
+        self,
+        call_id: str,
+        receive: Receive,
+        send: Send,
+        timeline: Timeline | None = None,
+        *,
+        speaks_messages: bool = False,
     ) -> None:
         """Answer on this connection.
 
@@ -88,7 +100,8 @@ class Relay:
         self._continued: list[str] = []
         self.wants_trailer = False
         self.is_begun = False
-        self.speaks_messages = False
+        self.is_over = False
+        self.speaks_messages = speaks_messages
 
     def begin(self, head: Head) -> Awaitable[None]:
         """Send the head of an answer that follows in pieces."""
@@ -104,6 +117,7 @@ class Relay:
 
     def end(self, piece: bytes) -> Awaitable[None]:
         """Send the last piece, which may be empty."""
+        self.is_over = True
         return self._send({"type": "http.response.body", "body": piece, "more_body": False})
 
     async def send_whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
@@ -121,6 +135,18 @@ class Relay:
         await self._start(status, headers)
         await self.end(body)
 
+    async def end_call(self, path: str, error: ProxyError) -> None:
+        """Tell the caller of a call that was ended; an answer that is no stream breaks off.
+
+        Args:
+            path: The call's; it tells the API of its events.
+        """
+        endpoint = path.removeprefix("/v1/")
+        if not self.is_begun:
+            await self.refuse(error)
+        elif endpoint in _STREAMED_ENDPOINTS and not self.is_over:
+            await self.end(error_event(endpoint, error))
+
     def closing_event(self, receipt: Receipt) -> bytes:
         """A comment with the call's account; b"" unless the caller asked for it."""
         if not self.wants_trailer:
@@ -133,7 +159,7 @@ class Relay:
     def note_attempt(self, receipt: Receipt) -> None:
         """Add the cost of another attempt to the cost that the caller is told."""
         self._earlier_cost_nanos = total_nanos((self._earlier_cost_nanos, receipt.spent_nanos))
-        if receipt.outcome is Outcome.BROKEN:
+        if receipt.outcome is Outcome.BROKEN and receipt.served_by is not ServedBy.DRAFT:
             self._continued.append(f"{receipt.upstream}: {receipt.error}")
 
     async def wait_until_gone(self) -> None:

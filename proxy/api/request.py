@@ -51,6 +51,7 @@ _GATEWAY_HEADERS: Final = frozenset(
         b"x-thriftgate-cache-tags",
         b"x-thriftgate-compaction",
         b"x-thriftgate-conversation",
+        b"x-thriftgate-draft",
         b"x-thriftgate-feature",
         b"x-thriftgate-region",
         b"x-thriftgate-slots",
@@ -111,6 +112,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         session: A hash of what other headers name its session; "" for none.
         slots: From ``x-thriftgate-slots``; "" for none.
         compaction: From ``x-thriftgate-compaction``; "" for none.
+        draft: From ``x-thriftgate-draft``; "" for none.
         cache_control: From ``cache-control``; "" for none.
         cache_tags: From ``x-thriftgate-cache-tags``; "" for none.
         regions: From ``x-thriftgate-region``; None for anywhere.
@@ -132,6 +134,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     slots: str = ""
     compaction: str = ""
+    draft: str = ""
     cache_control: str = ""
     cache_tags: str = ""
     regions: frozenset[str] | None = None
@@ -186,6 +189,7 @@ def _with_gateway_headers(head: RequestHead, values: Mapping[bytes, str]) -> Req
         conversation=values.get(b"x-thriftgate-conversation", ""),
         slots=values.get(b"x-thriftgate-slots", ""),
         compaction=values.get(b"x-thriftgate-compaction", ""),
+        draft=values.get(b"x-thriftgate-draft", "").strip(),
         cache_control=values.get(b"cache-control", ""),
         cache_tags=values.get(b"x-thriftgate-cache-tags", ""),
         regions=_regions(values.get(b"x-thriftgate-region", "")),

@@ -150,6 +150,10 @@ class CallWatchdog:
         """Begin a wait that may last this long; the one before is over."""
         self._deadline = (self._loop.time() + seconds, wait)
 
+    def end_call(self) -> None:
+        """End the call as if its caller had left now."""
+        self._cancel(ClientDisconnected())
+
     def clear_deadline(self) -> None:
         """The wait is over, and none begins that needs a deadline."""
         self._deadline = None
@@ -205,9 +209,9 @@ class NoWatchdog:
     def clear_deadline(self) -> None:
         """Go on as before."""
 
-    def take_cancel_reason(self) -> None:
+    def take_cancel_reason(self) -> ProxyError | None:
         """Nothing: the canceller of the attempt knows why."""
-        return
+        return None
 
 
 def _timeout_error(wait: AwaitedEvent) -> ProxyError:

@@ -40,6 +40,8 @@ from proxy.calls.attempts.sending import check_answer, commit, send
 from proxy.calls.attempts.steps import AnsweredAttempt
 from proxy.calls.deadlines import gateway_interrupted
 from proxy.calls.delivery import Delivery
+from proxy.calls.drafts.draft_choice import choose_draft
+from proxy.calls.drafts.drafting import serve_with_draft
 from proxy.calls.hedging import HedgedAttempts, Opening
 from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
@@ -66,7 +68,13 @@ async def serve(context: CallContext) -> None:
     context, decision = _decide(context)
     if context.call.endpoint == BATCHES:
         context = await _name_batch_models(context, decision)
-    if (answers := context.deps.answers) is not None and answers.covers(context.call):
+    answers, draft = context.deps.answers, None
+    is_shared = answers is not None and answers.covers(context.call)
+    if context.call.draft or context.deps.drafts:
+        context, draft = choose_draft(context, decision, is_shared=is_shared)
+    if draft is not None:
+        await serve_with_draft(context, draft, begin, partial(_serve_upstream, decision))
+    elif answers is not None and is_shared:
         await serve_shared(context, decision, answers, partial(_serve_upstream, decision))
     else:
         await _serve_upstream(decision, context)

@@ -1,4 +1,4 @@
-"""GET /v1/thriftgate/calls/{id}: usage and cost of a call, for the key that made it."""
+"""/v1/thriftgate/calls/{id}, for the key that made the call: its usage and cost, and its end."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 from fastapi import APIRouter, Depends, Request
 
+from proxy.api.calls_under_way import CallsUnderWay
 from proxy.errors import CallerError
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt, dollars, total_nanos
@@ -49,9 +50,7 @@ def router(reader: ReceiptReader, authenticate: Authenticate) -> APIRouter:
         )
         receipts = [receipt for receipt in team_receipts if receipt.key_id == key.id]
         if not receipts:
-            raise CallerError(
-                "This key made no call with this id.", code="call_not_found", status=404
-            )
+            raise _no_call("This key made no call with this id.")
         cost = total_nanos(receipt.spent_nanos for receipt in receipts)
         return {
             "id": call_id,
@@ -60,6 +59,28 @@ def router(reader: ReceiptReader, authenticate: Authenticate) -> APIRouter:
         }
 
     return routes
+
+
+def ending_router(under_way: CallsUnderWay, authenticate: Authenticate) -> APIRouter:
+    """The route that ends a call under way."""
+    routes = APIRouter()
+    caller = Annotated[Key, Depends(authenticate)]
+
+    @routes.delete("/v1/thriftgate/calls/{call_id}")
+    async def end_call(call_id: str, key: caller) -> dict[str, Any]:
+        """End a call as if its caller had left: what ran is billed.
+
+        A call of another key, or of another process of the gateway, is not found.
+        """
+        if not under_way.end(call_id, key.id):
+            raise _no_call("This key has no call with this id under way here.")
+        return {"id": call_id, "ended": True}
+
+    return routes
+
+
+def _no_call(message: str) -> CallerError:
+    return CallerError(message, code="call_not_found", status=404)
 
 
 def _receipt_object(receipt: Receipt) -> dict[str, Any]:

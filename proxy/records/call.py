@@ -75,6 +75,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         session: Session in its client's headers, hashed; "" for none.
         slots: Slots header of the caller; "" for none.
         compaction: Compaction header of the caller; "" for none.
+        draft: Draft header of the caller, a model's public name or ``off``; "" for none.
         cache_control: Cache-control header of the caller; "" for none.
         cache_tags: Header with the names by which its answer may be purged; "" for none.
         arrived: Time of arrival, in seconds since the epoch (UTC).
@@ -100,6 +101,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     slots: str = ""
     compaction: str = ""
+    draft: str = ""
     cache_control: str = ""
     cache_tags: str = ""
     arrived: float

@@ -15,12 +15,13 @@ from slo.budgets.ceiling import Ceiling
 from slo.objectives import ladder_levels
 from slo.objectives.objective import Objective
 from slo.policies import answer_cache as answer_caches
-from slo.policies import budgets, ceilings, contexts, objectives, reports, sinks
+from slo.policies import budgets, ceilings, contexts, drafts, objectives, reports, sinks
 from slo.policies import residency as residency_rules
 from slo.policies import small_first as small_first_rules
 from slo.policies import stream_continuation as continuation_rules
 from slo.policies.answer_cache import AnswerCachePolicy
 from slo.policies.contexts import ContextPolicy
+from slo.policies.drafts import DraftRule
 from slo.policies.entries import read_entries
 from slo.policies.reports import ScheduledReport
 from slo.policies.residency import Residency
@@ -46,6 +47,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     stream_continuation: tuple[StreamContinuation, ...] = ()
     answer_cache: tuple[AnswerCachePolicy, ...] = ()
     small_first: tuple[SmallFirst, ...] = ()
+    drafts: tuple[DraftRule, ...] = ()
 
 
 class PolicyKind(NamedTuple):
@@ -81,6 +83,7 @@ KINDS: Final = (
     PolicyKind(
         "small_first", "small-first rule", small_first_rules.FIELDS, small_first_rules.small_first
     ),
+    PolicyKind("drafts", "draft rule", drafts.FIELDS, drafts.draft_rule),
 )
 
 
@@ -104,13 +107,16 @@ def read(top: Node) -> Policies:
 
 
 def models(top: Node) -> Iterator[Node]:
-    """The models that ladders, ceilings and small-first rules name."""
+    """The models that ladders, ceilings, small-first and draft rules name."""
     for node in _names(top, "objectives", "ladder"):
         if ladder_levels.is_model(node.value):
             yield node
     yield from _names(top, "ceilings", "cheaper")
     for entry in top.value["small_first"].value if "small_first" in top.value else ():
         yield from (entry.value[key] for key in ("small", "judge") if key in entry.value)
+    for entry in top.value["drafts"].value if "drafts" in top.value else ():
+        if "model" in entry.value:
+            yield entry.value["model"]
 
 
 def _names(top: Node, kind: str, key: str) -> Iterator[Node]:

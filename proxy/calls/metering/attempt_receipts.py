@@ -14,7 +14,7 @@ from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.prefix.unmodified import compare_bill
 from proxy.records.call import Call
 from proxy.records.compaction_result import compaction_savings
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.records.timeline import Timeline
 from slo.price import STANDARD_TERMS, cache_effect, call_cost
 
@@ -117,17 +117,19 @@ def _optimiser_fields(
         fields.update(_recall_fields(attempt, attempt.recall, (end, single), fields))
     fields.update(_cache_fields(attempt, end))
     if attempt.served_by:
-        fields |= {"served_by": attempt.served_by, "fast_path_nanos": _small_nanos(attempt, end)}
+        fields |= {"served_by": attempt.served_by, "fast_path_nanos": _saved_nanos(attempt, end)}
     return fields
 
 
-def _small_nanos(attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
+def _saved_nanos(attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
     """Nano-dollars that a small model saved against the one asked for, cold; None where unknown.
 
     The answer is taken to be as long as the other model's would have been. One that failed, or was
-    not accepted, cost all that it cost.
+    not accepted, cost all that it cost; and so did a draft.
     """
     paid = attempt_cost(attempt, end)
+    if attempt.served_by is ServedBy.DRAFT:
+        return None if paid is None else -paid.effective_nanos
     if paid is not None and attempt.instead_of is not None and end.outcome is Outcome.FAILED:
         return -paid.effective_nanos
     large = attempt.instead_of.tariff if attempt.instead_of is not None else None

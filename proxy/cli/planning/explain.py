@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from compaction.policy import CompactionMode
+from proxy.calls.drafts.drafting import DRAFT_ENDED
 from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.fast_path.attempt_text import fast_path_text
@@ -52,7 +53,7 @@ def explain(terminal: Terminal) -> Callable[..., None]:
 def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
     """One attempt in lines."""
     yield (
-        f"Attempt {receipt.attempt + 1} of {receipt.call_id}, {format_time(receipt.started)}:"
+        f"{_attempt_name(receipt)} of {receipt.call_id}, {format_time(receipt.started)}:"
         f" team {team}, feature {feature_name(receipt.feature)},"
         f" {receipt.model or receipt.endpoint}."
     )
@@ -90,10 +91,18 @@ def _sent_lines(receipt: Receipt) -> Iterator[str]:
     yield _planning_line(receipt)
 
 
+def _attempt_name(receipt: Receipt) -> str:
+    """The attempt by its number; a draft has none in the order of attempts."""
+    is_draft = receipt.served_by is ServedBy.DRAFT
+    return "The draft" if is_draft else f"Attempt {receipt.attempt + 1}"
+
+
 def _outcome_text(receipt: Receipt) -> str:
     route = receipt.route or "An upstream"
     if receipt.outcome is Outcome.HUNG_UP:
-        return f"The caller hung up before {receipt.route or 'an upstream'} was done,"
+        is_draft = receipt.served_by is ServedBy.DRAFT and receipt.error == DRAFT_ENDED
+        end = "The answer began" if is_draft else "The caller hung up"
+        return f"{end} before {receipt.route or 'an upstream'} was done,"
     return f"{route} {_OUTCOMES.get(receipt.outcome, receipt.outcome)}"
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from proxy.api.passthrough import Relay
 from proxy.calls.ports import Head
 from proxy.errors import CallerError, ProxyError, Unready, UpstreamError
-from proxy.records.receipt import Outcome, dollars
+from proxy.records.receipt import Outcome, ServedBy, dollars
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import COMPLETION
@@ -188,6 +188,48 @@ def test_a_trailer_tells_which_upstreams_broke_off_and_were_continued():
     account = json.loads(caller.closing_event(RECEIPT).removeprefix(b": thriftgate "))
     assert account["x-thriftgate-continued"] == "one: upstream_cut_off"
     assert account["x-thriftgate-cost-usd"] == "0.0037035"
+
+
+def test_a_draft_that_broke_off_is_not_told_as_continued():
+    caller = relay(AsgiConnection())
+    caller.wants_trailer = True
+    draft = msgspec.structs.replace(
+        RECEIPT, outcome=Outcome.BROKEN, final=False, served_by=ServedBy.DRAFT
+    )
+    caller.note_attempt(draft)
+    account = json.loads(caller.closing_event(RECEIPT).removeprefix(b": thriftgate "))
+
+    assert "x-thriftgate-continued" not in account
+    assert account["x-thriftgate-cost-usd"] == "0.002469"
+
+
+def end_call(path: str, *, begun: bool = True, over: bool = False) -> AsgiConnection:
+    connection = AsgiConnection()
+    caller = relay(connection)
+
+    async def work() -> None:
+        if begun:
+            await caller.begin(HEAD)
+            await caller.send(b"data: 1\n\n")
+        if over:
+            await caller.end(b"")
+        await caller.end_call(path, CallerError("It was ended.", code="call_ended"))
+
+    run_in_instant_time(work())
+    return connection
+
+
+def test_a_stream_that_is_ended_says_so_and_an_answer_that_had_not_begun_is_refused():
+    stream = end_call("/v1/chat/completions")
+
+    assert stream.body.startswith(b"data: 1\n\ndata: ")
+    assert b'"code":"call_ended"' in stream.body
+    assert refusal(end_call("/v1/messages", begun=False))["code"] == "call_ended"
+
+
+@pytest.mark.parametrize(("path", "over"), [("/v1/audio/speech", False), ("/v1/responses", True)])
+def test_an_answer_that_is_no_stream_or_is_over_gets_no_more_bytes(path, over):
+    assert end_call(path, over=over).body == b"data: 1\n\n"
 
 
 @pytest.mark.parametrize(

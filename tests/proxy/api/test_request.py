@@ -28,6 +28,7 @@ def test_a_head_is_read():
                 "x-thriftgate-conversation": "c-1",
                 "x-thriftgate-slots": "0=stable",
                 "x-thriftgate-compaction": "dry-run",
+                "x-thriftgate-draft": " small ",
                 "x-thriftgate-feature": "search",
                 "x-thriftgate-trailer": "1",
                 "openai-beta": "x=1",
@@ -43,7 +44,7 @@ def test_a_head_is_read():
     assert (head.token, head.feature, head.wants_trailer) == ("tg-1", "search", True)
     assert head.conversation == "c-1"
     assert head.slots == "0=stable"
-    assert head.compaction == "dry-run"
+    assert (head.compaction, head.draft) == ("dry-run", "small")
     assert (head.length, head.media, head.encoding) == (12, "application/json", "gzip")
     assert head.forwarded == {
         "content-type": "Application/JSON; charset=utf-8",
@@ -58,7 +59,7 @@ def test_a_head_that_says_nothing_is_read_as_nothing():
 
     assert (head.token, head.feature, head.wants_trailer) == ("", "", False)
     assert head.conversation == ""
-    assert (head.slots, head.compaction) == ("", "")
+    assert (head.slots, head.compaction, head.draft) == ("", "", "")
     assert (head.length, head.media, head.encoding, head.forwarded) == (0, "", "", {})
 
 

@@ -184,6 +184,16 @@ async def test_a_caller_that_leaves_ends_the_call():
         await wait_under_watch(LeavingCaller(4), AwaitedEvent.FIRST_BYTE, 50)
 
 
+async def test_a_call_that_is_ended_ends_as_if_its_caller_had_left():
+    async def end_itself() -> None:
+        with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
+            watch.end_call()
+            await asyncio.sleep(100)
+
+    with pytest.raises(ClientDisconnected):
+        await end_itself()
+
+
 async def test_a_call_that_was_told_may_go_on_and_is_watched_again():
     reasons: list[type] = []
     with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:

@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from proxy.pages.receipts import router
+from proxy.api.calls_under_way import CallsUnderWay
+from proxy.pages.receipts import ending_router, router
 from proxy.records.receipt import Outcome, Receipt
 from slo.usage import Usage
 from tests.fakes.pages import authenticate, page
@@ -118,3 +119,26 @@ def test_an_invalid_call_id_is_not_looked_up(call_id):
 def test_receipts_are_told_to_keys_only():
     with refusing(401):
         receipts_page(a_receipt(**OURS), headers={"authorization": ""})
+
+
+class FakeUnderWay(CallsUnderWay):
+    """One call of ``key_1`` that is under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[tuple[str, str]] = []
+
+    def end(self, call_id: str, key_id: str) -> bool:
+        self.ended.append((call_id, key_id))
+        return (call_id, key_id) == (ID, "key_1")
+
+
+def test_a_key_ends_its_call_under_way_and_none_that_is_not():
+    calls = FakeUnderWay()
+    path = f"/v1/thriftgate/calls/{ID}"
+    status, content, _ = page(ending_router(calls, authenticate), path, method="DELETE")
+
+    assert (status, content) == (200, {"id": ID, "ended": True})
+    with refusing(404):
+        page(ending_router(calls, authenticate), f"{path}0", method="DELETE")
+    assert calls.ended == [(ID, "key_1"), (f"{ID}0", "key_1")]

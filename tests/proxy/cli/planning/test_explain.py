@@ -323,3 +323,18 @@ def test_a_provider_s_call_shows_the_time_that_the_gateway_saw() -> None:
         "Time 1,500 ms: first content after 250 ms, the rest in 1,250 ms,"
         " as the gateway saw it." in lines
     )
+
+
+def test_a_draft_is_reported_as_one_and_by_whom_it_was_ended() -> None:
+    draft = a_receipt(
+        1,
+        attempt=1000,
+        served_by=ServedBy.DRAFT,
+        outcome=Outcome.HUNG_UP,
+        error="draft_ended",
+        route="up/s",
+    )
+    first, second, *_ = attempt_lines(draft, "acme")
+
+    assert first.startswith("The draft of call_")
+    assert second.startswith("The answer began before up/s was done")
