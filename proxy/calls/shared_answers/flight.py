@@ -1,4 +1,4 @@
-"""An answer under way that equal calls share: recorded as it comes, read by each from its start.
+"""An answer in flight that equal calls share: recorded as it comes, read by each from its start.
 
 ::
 

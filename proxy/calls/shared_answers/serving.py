@@ -1,4 +1,4 @@
-"""Answers a call from the cache where it may be, and otherwise has equal calls share its answer.
+"""Answers a call from the cache where it can, else lets equal calls share the answer it gets.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Questions that were answered, by likeness: one bounded index per team, feature and context.
+"""Answered questions by similarity: one bounded index for each team, feature and context.
 
 The context is all of a request but its question: system text, tools, model, parameters. Only
 within it is an answer another's. The owner of an index sees to that.

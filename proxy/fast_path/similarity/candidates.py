@@ -1,4 +1,4 @@
-"""Chooses the kept answer that may be served to a question, and measures what speaks for it.
+"""Chooses the cached answer that may serve a question, and measures the evidence for it.
 
 The neighbours of a question vote by their answers: where the ten nearest were answered alike, the
 next one will be, and where two answers compete, no cosine is high enough. The answer with most of

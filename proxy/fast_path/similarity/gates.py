@@ -1,4 +1,4 @@
-"""Refuses to answer a question as another was answered where a small difference changes it.
+"""Refuses a cached answer where a small difference changes the question.
 
 A threshold on a score cannot replace these: "transfer 50 from savings to checking" and "transfer 50
 from checking to savings" lie closer together than most paraphrases do. Each gate compares what two

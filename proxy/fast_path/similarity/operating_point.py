@@ -1,4 +1,4 @@
-"""Finds the score from which on wrong answers are proved to be rare, and notices when it ends.
+"""Finds the score threshold above which wrong answers are proved rare, and detects drift.
 
 Scores and outcomes of checked pairs are sorted by score. From each of a few counts on, thresholds
 are tried in a fixed sequence, the strictest first, until one fails; each count has its part of the

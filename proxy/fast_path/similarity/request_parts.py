@@ -1,4 +1,4 @@
-"""Parts a request into question and context, and gives answers a digest that equal ones share.
+"""Splits a request into question and context, and gives equal answers an equal digest.
 
 The question is the text of the last message, if a user wrote it; the context is all else. Two
 requests of one context differ by their questions only.

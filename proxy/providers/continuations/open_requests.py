@@ -1,4 +1,4 @@
-"""Requests that go on from the beginning of an answer; pure."""
+"""Builds the request by which another upstream continues an answer from its text so far; pure."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Metrics of the cache of answers: calls by its part in them, what it saved, what it holds."""
+"""Metrics of the answer cache: calls by result, what they saved, and the entries it holds."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Answers from the cache to questions that are similar, behind the cache of equal calls.
+"""Answers similar questions from the cache, after the cache of equal calls had no answer.
 
 What was found for a call is kept until its own answer comes, which teaches whether it was right. A
 share of what might be served goes upstream all the same: these calls are the checks.

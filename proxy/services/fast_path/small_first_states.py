@@ -1,4 +1,4 @@
-"""Keeps what is proved of small models over a restart: a file for each team and rule.
+"""Saves the proof on small models across restarts: a file for each team and rule.
 
 The files stand in the gateway's own folder, as the states are this process's own. After a kill the
 calls of the last seconds are not counted; what cannot be read is begun anew, with the large model.

@@ -1,4 +1,4 @@
-"""Answers that the caller has begun: the last message is the assistant's, and the model goes on.
+"""Prefilled answers: the last message is the assistant's, and the model goes on from its text.
 
 Source: vLLM, OpenAI-compatible server, extra parameters; DeepSeek, chat prefix completion; Mistral,
 prefix; Anthropic, prefill (2026-11).
