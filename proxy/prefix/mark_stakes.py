@@ -16,7 +16,6 @@ import msgspec
 from proxy.caches.bills import WRITE_PREFIX
 from proxy.caches.regime import Regime, prompt_cost, write_surcharge
 from proxy.prefix.arrangement import MarkedPrompt
-from proxy.prefix.breakpoints.account import PlaceValues
 from proxy.prefix.breakpoints.feature_account import (
     DEFAULT_STAKE,
     MIN_EARNINGS_PER_STAKE,
@@ -24,16 +23,16 @@ from proxy.prefix.breakpoints.feature_account import (
     StakedCall,
 )
 from proxy.prefix.breakpoints.placement import (
+    dearest_fee,
+    extra_place_values,
     long_life_value,
     marked_place_count,
     place_spans,
-    place_values,
 )
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.planned import FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.lookups import stores_marks_alone
 from proxy.prefix.prediction.prefix_chains import PaperCall, PrefixChainIndex, expected_usage
-from proxy.prefix.prediction.sent_call import SentCall
 from proxy.records.amounts import money
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
@@ -163,7 +162,7 @@ class MarkStakes:
         A place that is read as a whole costs nothing, whatever other calls lost there.
         """
         scale, read = whole.expected.scale, whole.expected.tokens
-        price = _dearest_fee(whole.sent) * target.token_price
+        price = dearest_fee(whole.sent) * target.token_price
         spans = place_spans(whole.sent, scale)
         fees = tuple(price * (end - start) if end > read else 0.0 for start, end in spans)
         account = self._account_of(where).of(where.family)
@@ -271,7 +270,8 @@ class MarkStakes:
         if trial is None:
             family.record_call(direct, 0.0)
             return
-        values = _extra_values(trial, paper.usage, unmodified, price)
+        scale = trial.expected.scale.with_total(paper.usage.prompt_tokens)
+        values = extra_place_values(trial.sent, scale, paper.usage, unmodified, price)
         life = call.regime.lifetimes.get(self.lifetime(planned.place, call.regime), 0.0)
         gain, fee = long_life_value(trial.expected.rescale(usage.prompt_tokens), call.regime)
         family.record_long_life(gain * price, fee * price)
@@ -348,7 +348,7 @@ def _variant_costs(
     if direct is not None:
         unmodified = expected_usage(direct.sent, direct.expected, direct.expected.scale.total)
     surcharge = write_surcharge(marked, call.regime) - write_surcharge(unmodified, call.regime)
-    dearest = total * _dearest_fee(call)
+    dearest = total * dearest_fee(call)
     if not marked.cache_write_tokens and not marked.cache_read:
         # By estimate it is too short to be stored; if it is not, all of it is written.
         surcharge = dearest
@@ -358,25 +358,3 @@ def _variant_costs(
         risk=max(0.0, surcharge) * max(_MIN_SIZE_RATIO, size_ratio) * price,
     )
     return costs._replace(risk=dearest * price) if costs.should_pay else costs
-
-
-def _dearest_fee(call: SentCall) -> float:
-    """The dearest surcharge of a token that a call's marks write, in fresh tokens."""
-    prices = call.regime.write_prices
-    usual = prices[WRITE_PREFIX + call.regime.usual_ttl]
-    marked = [prices.get(WRITE_PREFIX + ttl, usual) for ttl in call.marks.values()]
-    return max(marked, default=usual) - 1.0
-
-
-def _extra_values(
-    trial: FullyMarkedCall, marked: Usage, unmodified: Usage, price: float
-) -> PlaceValues:
-    """The values of a call's marks beyond those that the unmodified call has."""
-    spans = place_spans(trial.sent, trial.expected.scale.with_total(marked.prompt_tokens))
-    regime = trial.sent.regime
-    values = place_values(spans, regime, marked)
-    direct = place_values(spans, regime, unmodified)
-    return PlaceValues(
-        tuple((a - b) * price for a, b in zip(values.gains, direct.gains, strict=True)),
-        tuple((a - b) * price for a, b in zip(values.fees, direct.fees, strict=True)),
-    )

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from proxy.caches import openai_breakpoint
+from proxy.caches.bills import WRITE_PREFIX
 from proxy.caches.regime import Regime, write_surcharge
 from proxy.prefix.breakpoints.account import MAX_PLACES, PlaceValues, PromptPlace
 from proxy.prefix.breakpoints.caller_marks import free_marks
@@ -237,3 +238,24 @@ def long_life_value(expected: ExpectedRead, regime: Regime) -> tuple[float, floa
     extra_read = long_read if idle > regime.lifetimes[short] else 0
     gain = extra_read * regime.usual_gain - regime.longest_fee * (total - long_read)
     return gain, regime.longest_fee * total
+
+
+def extra_place_values(
+    call: SentCall, scale: TokenScale, marked: Usage, unmodified: Usage, price: float
+) -> PlaceValues:
+    """The values of a call's marks beyond those that the unmodified call has."""
+    spans, regime = place_spans(call, scale), call.regime
+    values = place_values(spans, regime, marked)
+    direct = place_values(spans, regime, unmodified)
+    return PlaceValues(
+        tuple((a - b) * price for a, b in zip(values.gains, direct.gains, strict=True)),
+        tuple((a - b) * price for a, b in zip(values.fees, direct.fees, strict=True)),
+    )
+
+
+def dearest_fee(call: SentCall) -> float:
+    """The dearest surcharge of a token that a call's marks write, in fresh tokens."""
+    prices = call.regime.write_prices
+    usual = prices[WRITE_PREFIX + call.regime.usual_ttl]
+    marked = [prices.get(WRITE_PREFIX + ttl, usual) for ttl in call.marks.values()]
+    return max(marked, default=usual) - 1.0

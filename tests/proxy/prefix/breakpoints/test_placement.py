@@ -6,10 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.placement import MarkPlacement, place_marks
+from proxy.prefix.breakpoints.placement import (
+    MarkPlacement,
+    dearest_fee,
+    extra_place_values,
+    place_marks,
+)
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
-from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI
+from slo.usage import Usage
+from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI, users
 
 ALL = BreakpointPolicy(ttl="5m", places=4)
 #: t tool, s stable system text, m semi-stable, u user, a assistant, r tool result.
@@ -208,3 +214,19 @@ def test_marks_are_never_too_many_too_early_or_out_of_order(prompt):
 def in_order(block: int, lives: float, own: dict[int, str]) -> bool:
     span = ANTHROPIC.lifetimes
     return all(span[ttl] >= lives if at < block else span[ttl] <= lives for at, ttl in own.items())
+
+
+@pytest.mark.parametrize(
+    ("marks", "fee"), [({}, 0.25), ({0: "5m"}, 0.25), ({0: "1h", 1: "5m"}, 1.0)]
+)
+def test_dearest_fee_is_that_of_the_longest_lifetime_marked(marks, fee):
+    call = users(ANTHROPIC, ("a", 100), ("b", 100))
+
+    assert dearest_fee(msgspec.structs.replace(call, marks=marks)) == pytest.approx(fee)
+
+
+def test_extra_values_of_marks_that_read_what_the_unmodified_call_reads_are_nothing():
+    call, usage = users(ANTHROPIC, ("a", 40_000)), Usage(input=100, cache_read=9_900)
+    values = extra_place_values(call, call.scale(), usage, usage, 3.0)
+
+    assert set(values.gains) == set(values.fees) == {0.0}
