@@ -18,7 +18,7 @@ class FastPathFeature:
         small_calls: Those that a small model answered.
         weighed_calls: Those that the model asked for answered after a small one was weighed or
             tried.
-        drafted_calls: Those of drafts.
+        drafted_calls: Drafts that a small model began, to their end or not.
         check_calls: The gateway's own calls that compare answers.
         saved_nanos: Its savings, comparisons and answers that failed a check taken off.
     """

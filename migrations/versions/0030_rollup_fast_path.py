@@ -33,7 +33,7 @@ def upgrade() -> None:
     )
     op.execute(
         f"INSERT INTO rollup_fast_path ({', '.join((*_KEY, *_COUNTS))})"
-        f" SELECT {place}, sum(final),"
+        f" SELECT {place}, sum(CASE WHEN served_by = 'draft' THEN 1 ELSE final END),"
         " sum(CASE WHEN fast_path_nanos IS NOT NULL THEN final ELSE 0 END),"
         f" {sums}, coalesce(sum(fast_path_nanos), 0)"
         " FROM calls WHERE served_by IS NOT NULL OR fast_path_nanos IS NOT NULL"

@@ -246,6 +246,7 @@ def _show_fast_path(resource: FastPathResource, reloader: Reloader, app: FastAPI
         return FastPathRules(
             answer_cache=policies.answer_cache,
             small_first=policies.small_first,
+            drafts=policies.drafts,
             stream_continuation=policies.stream_continuation,
         )
 

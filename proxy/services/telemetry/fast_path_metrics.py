@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import Receipt, ServedBy
 from proxy.services.telemetry.top_series import TopSeries
 
 #: Teams' features that have series of their own.
@@ -51,7 +51,8 @@ class FastPathMetrics(Collector):
             return
         part = receipt.served_by.value or _CHECKS
         counts = self._features.series_of((receipt.team, receipt.feature))
-        counts.calls[part] += receipt.final
+        # A draft is never its call's last attempt.
+        counts.calls[part] += receipt.final or receipt.served_by is ServedBy.DRAFT
         counts.gained[part] += max(nanos or 0, 0)
         counts.paid[part] += max(-(nanos or 0), 0)
 

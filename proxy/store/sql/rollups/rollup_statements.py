@@ -107,7 +107,8 @@ _UNANSWERED_SUMS: Final = {
     "extra_nanos": "sum((1 - final) * list_nanos)",
 }
 _FAST_PATH_SUMS: Final = {
-    "calls": "sum(final)",
+    # A draft is never its call's last attempt.
+    "calls": "sum(CASE WHEN served_by = 'draft' THEN 1 ELSE final END)",
     "saved_calls": "sum(CASE WHEN fast_path_nanos IS NOT NULL THEN final ELSE 0 END)",
     **{
         name: f"coalesce(sum(CASE WHEN fast_path_nanos IS NOT NULL THEN {name} END), 0)"

@@ -17,6 +17,7 @@ from proxy.store.sql.rollups.rollup_tables import rollup_fast_path
 from proxy.store.sql.rollups.spend_filters import filter_conditions
 from proxy.store.sql.views.readers import Readers
 from slo.policies.answer_cache import AnswerCachePolicy, answer_cache_of
+from slo.policies.drafts import DraftRule, drafting_model
 from slo.policies.small_first import SmallFirst
 from slo.policies.stream_continuation import StreamContinuation, continuations_allowed
 
@@ -36,6 +37,7 @@ class FastPathRules:
 
     answer_cache: Sequence[AnswerCachePolicy] = ()
     small_first: Sequence[SmallFirst] = ()
+    drafts: Sequence[DraftRule] = ()
     stream_continuation: Sequence[StreamContinuation] = ()
 
     def names_of(self, team: str, feature: str) -> list[str]:
@@ -46,6 +48,8 @@ class FastPathRules:
         first = (rule for rule in self.small_first if rule.applies_to(team, feature))
         if (small := next(first, None)) is not None:
             rules.append(f"small model first {small.name}: {small.small}")
+        if model := drafting_model(self.drafts, team, feature):
+            rules.append(f"drafts: {model}")
         if times := continuations_allowed(self.stream_continuation, team, feature):
             rules.append(f"streams continued, up to {times} times")
         return rules

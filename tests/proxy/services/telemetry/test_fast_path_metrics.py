@@ -47,6 +47,14 @@ def test_calls_and_money_are_counted_by_part_gains_apart_from_costs() -> None:
     }
 
 
+def test_drafts_are_counted_though_they_are_no_last_attempts() -> None:
+    draft = a_receipt(1, **CHAT, served_by=ServedBy.DRAFT, fast_path_nanos=-(10**9), final=False)
+    samples = samples_of(draft)
+
+    assert samples["thriftgate_fast_path_calls_total", "chat", "draft"] == 1
+    assert samples["thriftgate_fast_path_paid_usd_total", "chat", "draft"] == 1
+
+
 def test_calls_without_the_fast_path_have_no_series() -> None:
     assert samples_of(a_receipt(1, **CHAT)) == {}
 

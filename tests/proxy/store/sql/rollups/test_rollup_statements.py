@@ -184,11 +184,11 @@ def test_the_database_finds_the_bucket_that_python_finds() -> None:
 
 
 def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -> None:
-    parts = (ServedBy.CACHE, ServedBy.SMALL, ServedBy.LARGE, ServedBy.NOBODY)
+    parts = (ServedBy.CACHE, ServedBy.SMALL, ServedBy.LARGE, ServedBy.NOBODY, ServedBy.DRAFT)
     calls = [
         a_receipt(
-            n, started=START + n * 500, served_by=parts[n % 4], final=n % 5 != 0,
-            fast_path_nanos=n - 10 if n % 4 != 2 else None, usage=Usage(input=n, output=2),
+            n, started=START + n * 500, served_by=parts[n % 5], final=n % 5 < 4 and n % 3 != 0,
+            fast_path_nanos=n - 10 if n % 5 != 2 else None, usage=Usage(input=n, output=2),
         )
         for n in range(1, 40)
     ]  # fmt: skip
@@ -200,9 +200,9 @@ def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -
     migrate(engine)
 
     assert rows_of(engine, rollup_fast_path) == added
-    assert {key[-1] for key in added} == {"cache", "small", "large", "checks"}
+    assert {key[-1] for key in added} == {"cache", "small", "large", "checks", "draft"}
     totals = [sum(row[n] for row in added.values()) for n in (0, -1)]
     assert totals == [
-        sum(receipt.final for receipt in calls),
+        sum(receipt.final or receipt.served_by is ServedBy.DRAFT for receipt in calls),
         sum(receipt.fast_path_nanos or 0 for receipt in calls),
     ]

@@ -9,6 +9,7 @@ from proxy.records.receipt import ServedBy
 from proxy.store.sql.views.fast_path import FastPathQuestion, FastPathRules, fast_path_view
 from proxy.store.store import Store
 from slo.policies.answer_cache import AnswerCachePolicy
+from slo.policies.drafts import DraftRule
 from slo.policies.small_first import SmallFirst
 from slo.policies.stream_continuation import StreamContinuation
 from tests.fakes.ledger import MERGED_PARTS, book
@@ -19,6 +20,7 @@ PERIOD = ReportPeriod(first=DAY, end=DAY + timedelta(days=1), zone="UTC")
 RULES = FastPathRules(
     answer_cache=(AnswerCachePolicy(name="faq", feature="faq", similar=True),),
     small_first=(SmallFirst(name="mini", feature="chat", small="gpt-mini"),),
+    drafts=(DraftRule(name="draft", feature="faq", model="gpt-mini"),),
     stream_continuation=(StreamContinuation(name="on", feature="chat"),),
 )
 
@@ -32,7 +34,8 @@ def ledger(store: Store, request: pytest.FixtureRequest) -> Store:
         a_receipt(2, **chat, served_by=ServedBy.LARGE),
         a_receipt(3, **chat, fast_path_nanos=-20),
         a_receipt(4, **faq, served_by=ServedBy.CACHE, fast_path_nanos=50, cost_nanos=0),
-        a_receipt(5, **faq),
+        a_receipt(5, **faq, attempt=1),
+        a_receipt(5, **faq, final=False, served_by=ServedBy.DRAFT, fast_path_nanos=-2),
         a_receipt(6, team="a", feature="plain"),
         a_receipt(7, team="b", feature="chat"),
     ]
@@ -55,8 +58,8 @@ def test_features_have_their_rules_calls_by_part_and_signed_savings(ledger: Stor
     assert chat.rules == ["small model first mini: gpt-mini", "streams continued, up to 1 times"]
     assert (chat.calls, chat.small_calls, chat.weighed_calls, chat.check_calls) == (3, 1, 1, 1)
     assert chat.saved_nanos == 70
-    assert faq.rules == ["answer cache faq (similar, too)"]
-    assert (faq.calls, faq.cached_calls, faq.saved_nanos) == (2, 1, 50)
+    assert faq.rules == ["answer cache faq (similar, too)", "drafts: gpt-mini"]
+    assert (faq.calls, faq.cached_calls, faq.drafted_calls, faq.saved_nanos) == (2, 1, 1, 48)
     assert (other.team, other.saved_nanos) == ("b", 0)
 
 
@@ -64,9 +67,9 @@ def test_parts_add_up_to_what_all_features_saved(ledger: Store) -> None:
     shown = view(ledger)
 
     assert [(part.part, part.nanos) for part in shown.parts] == [
-        ("cache", 50), ("small", 90), ("checks", -20)
+        ("cache", 50), ("small", 90), ("draft", -2), ("checks", -20)
     ]  # fmt: skip
-    assert shown.saved_nanos == sum(feature.saved_nanos for feature in shown.features) == 120
+    assert shown.saved_nanos == sum(feature.saved_nanos for feature in shown.features) == 118
     assert shown.proved[0].team_name == "a"
 
 
