@@ -13,11 +13,12 @@ from typing import Final
 
 import msgspec
 
+from proxy.calls.drafts.drafting import DRAFT_NUMBER
 from proxy.calls.eligibility.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.records.amounts import quantity
-from proxy.records.receipt import Outcome, PendingAttempt, Receipt
+from proxy.records.receipt import Outcome, PendingAttempt, Receipt, ServedBy
 from proxy.reloading import Reloader
 from proxy.store.errors import StoreError
 from proxy.store.journal.segments import lock_segment
@@ -109,9 +110,8 @@ def _missing_receipts(
     missing = [
         receipt for receipt in receipts if (receipt.call_id, receipt.attempt) not in recorded
     ]
-    newest: dict[str, int] = {}
-    for receipt in missing:
-        newest[receipt.call_id] = max(receipt.attempt, newest.get(receipt.call_id, 0))
+    ordered = sorted(missing, key=lambda receipt: (not receipt.served_by, receipt.attempt))
+    newest = {receipt.call_id: receipt.attempt for receipt in ordered}  # a draft, if nothing else
     ended = {
         call_id
         for call_id in newest
@@ -135,6 +135,7 @@ def _estimate_receipt(pending: PendingAttempt, catalog: Catalog, last: float) ->
         usage = _likely_usage(pending, route)
         if route is not None and route.tariff is not None:
             cost = call_cost(usage, route.tariff, pending.started, STANDARD_TERMS)
+    is_draft = pending.attempt == DRAFT_NUMBER
     return Receipt(
         call_id=pending.call_id,
         attempt=pending.attempt,
@@ -157,6 +158,8 @@ def _estimate_receipt(pending: PendingAttempt, catalog: Catalog, last: float) ->
         cost_nanos=None if cost is None else cost.effective_nanos,
         duration=max(last - pending.started, 0.0),
         notes=(_NOTE,),
+        served_by=ServedBy.DRAFT if is_draft else ServedBy.NOBODY,
+        fast_path_nanos=None if cost is None or not is_draft else -cost.effective_nanos,
     )
 
 

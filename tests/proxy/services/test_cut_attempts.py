@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from proxy.calls.drafts.drafting import DRAFT_NUMBER
 from proxy.configuration import read_snapshot
 from proxy.records.receipt import Outcome, PendingAttempt, Receipt
 from proxy.reloading import Reloader
@@ -132,6 +133,18 @@ def test_a_call_whose_attempts_were_cut_off_has_one_final_receipt(store):
     assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 3
     assert [receipt.final for receipt in booked_receipts(store, 1)] == [False, False, True]
     assert [receipt.final for receipt in booked_receipts(store, 2)] == [False, True]
+
+
+def test_a_draft_that_was_cut_off_is_final_only_where_its_call_has_no_other_attempt(store):
+    draft = sent_attempt(1, DRAFT_NUMBER)
+    leave(store.journal.folder, draft, sent_attempt(1), sent_attempt(2, DRAFT_NUMBER))
+    assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 3
+    answer, booked = booked_receipts(store, 1)
+
+    assert (answer.final, answer.served_by, answer.fast_path_nanos) == (True, "", None)
+    assert (booked.final, booked.served_by) == (False, "draft")
+    assert booked.fast_path_nanos == -(booked.cost_nanos or 0) < 0
+    assert [receipt.final for receipt in booked_receipts(store, 2)] == [True]
 
 
 def test_attempts_of_a_living_process_are_left_alone(store):
