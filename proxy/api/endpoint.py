@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.api.azure import of_deployment
 from proxy.api.call_reading import build_call, check_media, parse_fields
-from proxy.api.calls_under_way import CallEnded, CallsUnderWay, CallUnderWay
 from proxy.api.connections.body_limits import BodyMemoryLimit, BodyReservation
+from proxy.api.connections.calls_under_way import CallsUnderWay, CallUnderWay, call_ended_error
 from proxy.api.isolation import check_isolated
 from proxy.api.key_limits import check_model_allowed, expired_error
 from proxy.api.messages_api import speaks_messages
@@ -306,7 +306,7 @@ class Endpoint:
 async def _tell_ended(under_way: CallUnderWay, relay: Relay, scope: Scope) -> None:
     """Tell the caller of a call that its key ended; nobody where the caller left."""
     if under_way.is_ended:
-        await relay.end_call(scope["path"], CallEnded())
+        await relay.end_call(scope["path"], call_ended_error())
 
 
 async def _tell_stopping(relay: Relay) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 from fastapi import APIRouter, Depends, Request
 
-from proxy.api.calls_under_way import CallsUnderWay
+from proxy.api.connections.calls_under_way import CallsUnderWay
 from proxy.errors import CallerError
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt, dollars, total_nanos

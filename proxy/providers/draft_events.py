@@ -36,7 +36,9 @@ def draft_event(call: Call, model: str, text: str, *, is_last: bool = False) -> 
     """The event of a call's stream with a piece of its draft.
 
     Args:
+        call: The call whose stream shows the draft, in its caller's API.
         model: The public name of the model that drafts.
+        text: The piece; "" where only the end is to be said.
         is_last: True if the draft has its end.
     """
     fields: dict[str, Any] = {"model": model, "draft": text}

@@ -79,7 +79,7 @@ class DraftedGateway(ServedGateway):
         name = f'"{model}"'.encode()
         return next(one for one in reversed(self.lab.exchanges) if name in one.body)
 
-    def settled(self, call_id: str, count: int) -> list[Receipt]:
+    def settled_receipts(self, call_id: str, count: int) -> list[Receipt]:
         """The receipts of a call, once there are so many."""
         until = time.monotonic() + 10
         while len(receipts := self.receipts(call_id)) < count and time.monotonic() < until:

@@ -84,7 +84,7 @@ def test_an_overtaken_draft_costs_what_the_simulator_counts(gateway: DraftedGate
         answer = ask(gateway, endpoint)
     finally:
         gateway.lab.inject_fault("quick-gpt", "ok")
-    receipts = gateway.settled(answer.headers["x-request-id"], 2)
+    receipts = gateway.settled_receipts(answer.headers["x-request-id"], 2)
     asked, drafting = ("slow-claude" if endpoint == "messages" else "slow-gpt"), "quick-gpt"
     counted = [account(gateway.lab, gateway.exchange(model)) for model in (asked, drafting)]
 
@@ -103,7 +103,7 @@ def test_an_overtaken_draft_costs_what_the_simulator_counts(gateway: DraftedGate
 
 def test_the_closing_account_has_the_cost_of_both(gateway: DraftedGateway):
     answer = ask(gateway, "chat/completions")
-    receipts = gateway.settled(answer.headers["x-request-id"], 2)
+    receipts = gateway.settled_receipts(answer.headers["x-request-id"], 2)
     line = next(one for one in answer.text.splitlines() if one.startswith(": thriftgate {"))
     told = orjson.loads(line.removeprefix(": thriftgate "))
 
@@ -205,7 +205,7 @@ def test_an_answer_that_fails_after_its_draft_began_ends_with_an_error_event(
 
     assert (answer.status_code, bool(drafts_of(answer.text))) == (200, True)
     assert '"error"' in answer.text
-    receipts = gateway.settled(answer.headers["x-request-id"], 2)
+    receipts = gateway.settled_receipts(answer.headers["x-request-id"], 2)
     assert [receipt.final for receipt in receipts].count(True) == 1
 
 
@@ -230,7 +230,7 @@ def test_a_key_ends_its_own_call_and_pays_for_what_ran(gateway: DraftedGateway):
 
     assert [one.status_code for one in ended] == [404, 200, 404]
     assert "call_ended" in text
-    receipts = gateway.settled(call_id, 2)
+    receipts = gateway.settled_receipts(call_id, 2)
     assert {receipt.outcome for receipt in receipts} == {Outcome.HUNG_UP}
     assert all(receipt.cost_nanos for receipt in receipts)
 

@@ -49,7 +49,7 @@ class HeldReplicas:
         """The calls under way at each replica that the gateway knows."""
         return [answers.calls for answers in self.held[: self.known]]
 
-    async def finish(self, calls: "CallsUnderWay") -> None:
+    async def finish(self, calls: "SharedReplicaCalls") -> None:
         """Have the calls answered to their ends."""
         for answers in self.held:
             answers.release()
@@ -76,7 +76,7 @@ class BegunCall:
         return self.why == _EXPLORING or self.before[self.replica] == min(self.before)
 
 
-class CallsUnderWay:
+class SharedReplicaCalls:
     """Calls with one system prompt, each begun after the one before; their answers are held."""
 
     def __init__(self, fleet: EngineFleet, replicas: HeldReplicas) -> None:
@@ -131,7 +131,7 @@ def test_calls_with_one_system_prompt_fill_the_slots_of_both_replicas_and_of_one
     async def story() -> list[BegunCall]:
         replicas = HeldReplicas()
         async with engine_fleet(tmp_path, start=replicas.start) as fleet, replicas.start() as third:
-            calls = CallsUnderWay(fleet, replicas)
+            calls = SharedReplicaCalls(fleet, replicas)
             for replica in ("house:0", "house:1"):
                 await wait_for_load_report(fleet, replica)
             begun = await calls.begin(8)
@@ -168,7 +168,7 @@ def test_people_who_type_have_no_prompt_read_beside_live_calls_and_have_them_rea
     async def story() -> tuple[Counter[int], int]:
         replicas = HeldReplicas()
         async with engine_fleet(tmp_path, start=replicas.start) as fleet:
-            calls = CallsUnderWay(fleet, replicas)
+            calls = SharedReplicaCalls(fleet, replicas)
             await calls.begin(2)
             beside = Counter(
                 [

@@ -49,7 +49,7 @@ DRAFT_ENDED: Final = "draft_ended"
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
 
 
-class DraftEnded(ClientDisconnected):
+class _DraftEnded(ClientDisconnected):
     """A draft was ended because the answer began."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ async def serve_with_draft(
     """
     stream = DraftedStream(context.caller, context.call, choice.model)
     draft = _Draft(context, choice, stream, begin)
-    reason: ProxyError = DraftEnded()
+    reason: ProxyError = _DraftEnded()
     try:
         await serve_upstream(msgspec.structs.replace(context, caller=stream))
     except ClientDisconnected as left:
@@ -128,7 +128,7 @@ class _Draft:
         )
         self._attempt = Attempt(own, choice, DRAFT_NUMBER, AttemptOptions(may_switch_model=False))
         self._task = context.deps.tasks.start(self._run)
-        stream.follow(lambda: self.end(DraftEnded()))
+        stream.follow(lambda: self.end(_DraftEnded()))
 
     def end(self, reason: ProxyError) -> asyncio.Task[None]:
         """End the draft for good; the task that does so, which keeps its receipt."""

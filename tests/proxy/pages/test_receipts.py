@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from proxy.api.calls_under_way import CallsUnderWay
+from proxy.api.connections.calls_under_way import CallsUnderWay
 from proxy.pages.receipts import ending_router, router
 from proxy.records.receipt import Outcome, Receipt
 from slo.usage import Usage

@@ -10,7 +10,7 @@ from tests.fakes.answers import DONE, STREAMED, chunk, event, usage_chunk
 from tests.fakes.call_dependencies import call
 
 
-def named(kind: str, **fields: object) -> bytes:
+def named_event(kind: str, **fields: object) -> bytes:
     return f"event: {kind}\n".encode() + event({"type": kind, **fields})
 
 
@@ -18,20 +18,20 @@ def chat(**delta: object) -> bytes:
     return event({"id": "c", "choices": [{"index": 0, "delta": delta}]})
 
 
-MESSAGES = named("content_block_start", index=0, content_block={"type": "text", "text": ""})
+MESSAGES = named_event("content_block_start", index=0, content_block={"type": "text", "text": ""})
 for delta in (
     {"type": "thinking_delta", "thinking": "Hm."},
     {"type": "text_delta", "text": "Hel"},
     {"type": "input_json_delta", "partial_json": '{"a"'},
     {"type": "text_delta", "text": "lo"},
 ):
-    MESSAGES += named("content_block_delta", index=0, delta=delta)
+    MESSAGES += named_event("content_block_delta", index=0, delta=delta)
 RESPONSES = (
-    named("response.reasoning_summary_text.delta", output_index=0, delta="Hm.")
-    + named("response.output_text.delta", output_index=1, content_index=0, delta="Hel")
-    + named("response.function_call_arguments.delta", output_index=2, delta='{"a"')
-    + named("response.output_text.delta", output_index=1, content_index=0, delta="lo")
-    + named("response.output_text.done", output_index=1, content_index=0, text="Hello")
+    named_event("response.reasoning_summary_text.delta", output_index=0, delta="Hm.")
+    + named_event("response.output_text.delta", output_index=1, content_index=0, delta="Hel")
+    + named_event("response.function_call_arguments.delta", output_index=2, delta='{"a"')
+    + named_event("response.output_text.delta", output_index=1, content_index=0, delta="lo")
+    + named_event("response.output_text.done", output_index=1, content_index=0, text="Hello")
 )
 CHAT = (
     chat(role="assistant")

@@ -63,13 +63,13 @@ def test_nothing_of_the_draft_follows_the_answer():
     assert caller.pieces == []
 
 
-def test_what_is_being_sent_of_a_draft_is_sent_whole_before_the_answer_begins():
+def test_piece_of_a_draft_under_way_is_sent_whole_before_the_answer_begins():
     caller = SlowCaller()
 
     async def work() -> None:
         stream = stream_of(caller)
         drafting = asyncio.ensure_future(stream.add_draft("slow"))
-        stream.follow(lambda: _ended(drafting))
+        stream.follow(lambda: _end_task(drafting))
         await asyncio.sleep(0.5)
         await stream.begin(HEAD)
         await stream.send(b"data: 1\n\n")
@@ -80,7 +80,7 @@ def test_what_is_being_sent_of_a_draft_is_sent_whole_before_the_answer_begins():
     assert caller.pieces[1:] == [b"data: 1\n\n"]
 
 
-def _ended(task: asyncio.Task[None]) -> asyncio.Task[None]:
+def _end_task(task: asyncio.Task[None]) -> asyncio.Task[None]:
     task.cancel()
     return task
 

@@ -19,7 +19,7 @@ SLOW_DRAFT = stream(After(0.1, chunk("A ")), After(0.2, chunk("draft")), SILENCE
 WHOLE_DRAFT = stream(After(0.1, chunk("A draft")), chunk("", reason="stop"), usage_chunk() + DONE)
 
 
-def drafted(served) -> str:
+def draft_text_of(served) -> str:
     return "".join(json.loads(data)["draft"] for data in served.draft_events)
 
 
@@ -27,7 +27,7 @@ def test_the_first_words_come_at_the_drafts_time_and_the_answer_at_its_own():
     served = serve_drafted(LATE, SLOW_DRAFT)
 
     assert served.at[:3] == pytest.approx([0.1, 0.3, 1.0], abs=0.001)
-    assert drafted(served) == "A draft"
+    assert draft_text_of(served) == "A draft"
     assert served.caller.body.endswith(ANSWER)
     assert served.caller.head is not None
     assert served.caller.head.headers["x-thriftgate-draft"] == "s"
@@ -63,7 +63,7 @@ def test_a_draft_that_ends_first_says_so_and_has_its_own_usage():
 
     assert json.loads(served.draft_events[-1])["done"] is True
     assert (served.draft.outcome, served.draft.estimated) == (Outcome.ANSWERED, False)
-    assert drafted(served) == "A draft"
+    assert draft_text_of(served) == "A draft"
     assert served.caller.body.endswith(ANSWER)
 
 
@@ -129,7 +129,7 @@ def test_a_rule_of_the_policies_has_calls_of_its_feature_drafted():
     rule = DraftRule(name="chat", feature="chat", model="s")
     other = DraftRule(name="other", feature="other", model="s")
 
-    assert drafted(serve_drafted(LATE, SLOW_DRAFT, rules=(rule,))) == "A draft"
+    assert draft_text_of(serve_drafted(LATE, SLOW_DRAFT, rules=(rule,))) == "A draft"
     assert serve_drafted(LATE, SLOW_DRAFT, rules=(other,)).caller.body == ANSWER
     assert serve_drafted(LATE, SLOW_DRAFT, rules=(rule,), draft="off").caller.body == ANSWER
 

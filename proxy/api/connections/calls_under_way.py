@@ -6,13 +6,12 @@ from typing import Self
 from proxy.calls.deadlines import CallWatchdog, ClientDisconnected
 
 
-class CallEnded(ClientDisconnected):
-    """A call's key ended it before its answer was complete."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.code = "call_ended"
-        self.message = "The call was ended by DELETE /v1/thriftgate/calls/{id}."
+def call_ended_error() -> ClientDisconnected:
+    """The error of a call that its key ended before its answer was complete."""
+    error = ClientDisconnected()
+    error.code = "call_ended"
+    error.message = "The call was ended by DELETE /v1/thriftgate/calls/{id}."
+    return error
 
 
 class CallUnderWay:

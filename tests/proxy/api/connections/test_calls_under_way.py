@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from proxy.api.calls_under_way import CallEnded, CallsUnderWay
+from proxy.api.connections.calls_under_way import CallsUnderWay, call_ended_error
 from proxy.calls.deadlines import CallWatchdog, ClientDisconnected, WatchdogTimer
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import run_in_instant_time
@@ -42,4 +42,4 @@ def test_a_call_is_listed_until_its_end():
 
 
 def test_a_call_that_was_ended_says_so_to_who_still_reads():
-    assert (CallEnded().code, CallEnded().status) == ("call_ended", 499)
+    assert (call_ended_error().code, call_ended_error().status) == ("call_ended", 499)
