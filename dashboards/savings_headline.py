@@ -75,8 +75,8 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
         (
             "Answers given before: their cost the first time. Small models: the same tokens at the"
             " price of the model asked for, less their bill; answers that failed a check cost all"
-            " of it. Calls that compare answers are taken off. Neither routing nor discounts count"
-            " these attempts."
+            " of it. Drafts and calls that compare answers are taken off. Neither routing"
+            " nor discounts count these attempts."
         ),
     ),
     "routing": (
