@@ -5,6 +5,7 @@ Each is a call of the caller's key and feature: budgets hold it, and its receipt
 """
 
 import asyncio
+import logging
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,13 +20,14 @@ from proxy.calls.metering.metering import Meter
 from proxy.calls.pipeline import serve
 from proxy.calls.ports import CallContext, Dependencies, Head, ReceiptSink
 from proxy.calls.route_choice import RoutingDecision
-from proxy.errors import ProxyError
 from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt
 from proxy.records.request_fields import parse_request_fields
 from proxy.records.timeline import Timeline
 from proxy.services.engines.warming.warming_calls import Unplanned
+
+_log: Final = logging.getLogger("thriftgate.fast_path")
 
 #: Comparisons that wait at most, and those under way at once.
 _MAX_WAITING: Final = 64
@@ -97,6 +99,7 @@ class Comparisons:
         self._deps: Dependencies | None = None
         self._waiting: deque[AnswerComparison] = deque()
         self._running = 0
+        self._workers: set[asyncio.Task[None]] = set()
 
     def use(self, deps: Dependencies) -> None:
         """Make comparisons with these dependencies from now on."""
@@ -112,7 +115,17 @@ class Comparisons:
         self._waiting.append(comparison)
         if self._running < _MAX_RUNNING:
             self._running += 1
-            deps.tasks.start(self._work)
+            worker = deps.tasks.start(self._work)
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    def stop(self) -> None:
+        """Give up the comparisons that wait, and end those under way; no more are made."""
+        deps, self._deps = self._deps, None
+        while self._waiting:
+            self._waiting.popleft().give_up()
+        if deps is not None:
+            deps.tasks.end(*self._workers)
 
     async def _work(self) -> None:
         try:
@@ -125,7 +138,12 @@ class Comparisons:
         """Make one comparison; its failure ends nothing else."""
         try:
             verdicts = await self._verdicts(comparison, deps)
-        except (ProxyError, TimeoutError, msgspec.DecodeError, orjson.JSONDecodeError, KeyError):
+        except asyncio.CancelledError:
+            comparison.give_up()
+            raise
+        except Exception as error:  # noqa: BLE001 - an optimiser fails open: nothing is compared
+            call_id, kind = comparison.call.id, type(error).__name__  # its text may be a judge's
+            _log.warning("The answer to call %s could not be compared: %s", call_id, kind)
             self.counts["failed"] += 1
             comparison.give_up()
             return
@@ -140,7 +158,7 @@ class Comparisons:
         Raises:
             ProxyError: A call was refused or failed.
             TimeoutError: It was late.
-            KeyError: The judge's answer is no verdict.
+            KeyError, TypeError, ValueError: The judge's answer is no verdict.
         """
         given = await asyncio.to_thread(comparison.meter.delivered_text)
         other = await self._ask(call_of_model(comparison.call, comparison.other), deps)

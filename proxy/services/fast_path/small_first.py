@@ -101,6 +101,10 @@ class SmallFirstRouting:
         """Compare answers with these dependencies from now on."""
         self._comparisons.use(deps)
 
+    def stop(self) -> None:
+        """End comparisons: none waits any more, and none is added."""
+        self._comparisons.stop()
+
     def decide(self, call: Call, decision: RoutingDecision) -> RoutingDecision:
         """The routes of a call, those of the small model first where it is to answer."""
         if not self._rules:
@@ -289,6 +293,7 @@ async def running_small_first(
     try:
         yield small_first
     finally:
+        small_first.stop()
         around.tasks.end(saving)
         await files.save(small_first.states)
 

@@ -20,7 +20,7 @@ from proxy.services.fast_path.comparisons import (
 )
 from tests.fakes.call_dependencies import call as a_call
 from tests.fakes.call_dependencies import fake_dependencies
-from tests.fakes.upstream import FakeTransport, ScriptedAnswer
+from tests.fakes.upstream import SILENCE, FakeTransport, ScriptedAnswer
 
 BODY = {
     "model": "m",
@@ -131,14 +131,46 @@ def test_each_call_of_a_comparison_has_a_receipt_with_its_cost_as_a_loss():
         (UpstreamError("no", status=400, code="no", retryable=False),),
         (answer("the other one"), answer("A is better, I think")),
         (answer("the other one"), verdict("C"), verdict("A")),
+        (answer("the other one"), answer('"A"')),
+        (answer("the other one"), answer("[]")),
     ],
-    ids=["other model refuses", "no JSON", "no verdict"],
+    ids=["other model refuses", "no JSON", "no verdict", "a text", "a list"],
 )
 def test_comparison_that_fails_is_given_up(scripts):
     outcome, _, _ = compare(*scripts)
 
     assert outcome.verdicts == []
     assert outcome.given_up == 1
+
+
+def test_comparisons_after_two_that_fail_are_made_all_the_same():
+    other = answer("the other one")
+    fails = [other, other, answer('"A"'), answer('"A"')]
+    outcome, _, _ = compare(*fails, other, verdict("A"), verdict("B"), times=3)
+
+    assert (len(outcome.verdicts), outcome.given_up) == (1, 2)
+
+
+def test_stopping_gives_up_waiting_comparisons_and_ends_those_under_way():
+    outcome = ReceivedVerdicts()
+
+    async def run() -> list[bool]:
+        deps, _ = fake_dependencies(FakeTransport([ScriptedAnswer([SILENCE])] * 2))
+        tasks: Any = deps.tasks
+        comparisons = Comparisons(lambda: 1.0, lambda: 0.0, lambda now: "call_own")
+        comparisons.use(deps)
+        for _ in range(5):
+            comparisons.add(comparison(outcome))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        comparisons.stop()
+        comparisons.add(comparison(outcome))
+        async with asyncio.timeout(5.0):
+            await asyncio.wait(tasks._tasks)
+        return [task.cancelled() for task in tasks._tasks]
+
+    assert asyncio.run(run()) == [True, True]
+    assert (outcome.verdicts, outcome.given_up) == ([], 6)
 
 
 def test_comparisons_beyond_those_that_may_wait_are_dropped():

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ def fast_path_of(
         context = fake_app_context(settings, store, calls)
         transport: Any = FakeTransport([])
         async with running_fast_path(context, transport, listen, lambda: 0.0) as fast_path:
+            fast_path.use(fake_dependencies(transport)[0])
             return fast_path
 
     try:
@@ -68,3 +70,14 @@ def test_calls_get_each_part_that_runs(tmp_path, policies):
     assert deps.contexts is fast_path.contexts
     assert isinstance(deps.answers, SimilarAnswerCache) == (fast_path.answers is not None)
     assert deps.small_first is fast_path.small_first
+
+
+def test_leaving_the_fast_path_ends_its_comparisons(tmp_path):
+    fast_path, _ = fast_path_of(tmp_path, "", lambda _: None)
+    small_first: Any = fast_path.small_first
+    given_up: list[str] = []
+    late: Any = SimpleNamespace(give_up=lambda: given_up.append("late"))
+
+    small_first._comparisons.add(late)
+
+    assert given_up == ["late"]
