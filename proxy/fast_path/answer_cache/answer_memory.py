@@ -1,6 +1,5 @@
 """The answers that one process keeps: by team, bounded by their bytes; pure."""
 
-from collections.abc import Callable
 from typing import Final
 
 from proxy.fast_path.answer_cache.cached_answer import CachedAnswer
@@ -57,15 +56,10 @@ class AnswerMemory:
             answers.drop(key)
             self._note_size(team, with_others)
 
-    def purge(self, team: str, is_meant: Callable[[CachedAnswer], bool]) -> int:
-        """Drop the answers of a team that are meant; returns their number."""
+    def answers(self, team: str) -> list[CachedAnswer]:
+        """A team's answers as they are now, the longest unused first."""
         answers = self._teams.get(team)
-        if answers is None:
-            return 0
-        keys = [key for key, answer in answers.items() if is_meant(answer)]
-        for key in keys:
-            self.drop(team, key)
-        return len(keys)
+        return [] if answers is None else [answer for _, answer in answers.items()]
 
     def _drop_oldest(self) -> None:
         """Drop what was used longest ago by the team that takes most."""

@@ -27,6 +27,8 @@ from slo.policies.answer_cache import AnswerCachePolicy, answer_cache_of
 
 #: Teams' features of which it is remembered which policy they have.
 _MAX_FEATURES: Final = 4_096
+#: Answers that a purge looks through at a time.
+_SCAN_SLICE: Final = 100
 
 
 class AnswerCache:
@@ -74,12 +76,15 @@ class AnswerCache:
         return await asyncio.to_thread(read_request, call, policy, routes, control, tags)
 
     def find(self, request: CacheRequest) -> CachedAnswer | None:
-        """As ``AnswerCachePort.find``; an answer that the policy calls too old is dropped."""
+        """As ``AnswerCachePort.find``; an answer that is purged or too old is dropped."""
         call = request.call
         answer = self._memory.get(call.key.team, request.key)
-        if answer is None or request.accepts(age := self.age_s(answer)):
+        if answer is None:
+            return None
+        age, is_purged = self.age_s(answer), self._purges.covers(answer)
+        if not is_purged and request.accepts(age):
             return answer
-        if age >= request.policy.ttl:
+        if is_purged or age >= request.policy.ttl:
             self._memory.drop(call.key.team, request.key)
         return None
 
@@ -120,10 +125,25 @@ class AnswerCache:
         """As ``AnswerCachePort.count``."""
         self._metrics.count((call.key.team, call.feature), result, saved_nanos)
 
-    def purge(self, purge: AnswerPurge) -> int:
-        """Give a team's answers again no longer; returns how many are dropped from memory."""
+    def note_purge(self, purge: AnswerPurge) -> None:
+        """Give the answers that a purge covers again no longer; each is dropped when asked for."""
         self._purges.note(purge)
-        return self._memory.purge(purge.team, purge.covers)
+
+    async def purge(self, purge: AnswerPurge) -> int:
+        """As ``note_purge``, and drop them bit by bit; returns how many were in memory."""
+        self.note_purge(purge)
+        return await self._drop_covered(purge)
+
+    async def _drop_covered(self, purge: AnswerPurge) -> int:
+        """Drop what a purge covers, a slice at a time, for other calls wait meanwhile."""
+        answers, dropped = self._memory.answers(purge.team), 0
+        for number, answer in enumerate(answers, start=1):
+            if purge.covers(answer):
+                dropped += 1
+                self._memory.drop(answer.team, answer.key)
+            if number % _SCAN_SLICE == 0:
+                await asyncio.sleep(0)
+        return dropped
 
     def _policy(self, call: Call) -> AnswerCachePolicy | None:
         """The policy of a call's feature; remembered, for features are whatever callers say."""

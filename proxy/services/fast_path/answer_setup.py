@@ -39,9 +39,9 @@ class StoredPurges:
             StoreError: The database is away; they are purged here alone.
         """
         purge = AnswerPurge(team=key.team, scope=scope, name=name, purged_at=self._now())
-        purged = self.cache.purge(purge)
+        self.cache.note_purge(purge)
         stored = await self._store.ask(self._store.answer_purges.add, purge, key.id)
-        return purged if stored is purge else purged + self.cache.purge(stored)
+        return await self.cache.purge(stored)
 
     async def follow(self) -> None:
         """Apply the purges of other processes, without end."""
@@ -58,7 +58,7 @@ class StoredPurges:
         """
         looked = self._now()
         for purge in await self._store.ask(self._store.answer_purges.since, self._read_until):
-            self.cache.purge(purge)
+            self.cache.note_purge(purge)
         self._read_until = looked - _CLOCK_MARGIN_S
 
 

@@ -58,16 +58,18 @@ def test_an_answer_that_would_fill_the_memory_is_not_kept():
     assert len(memory) == memory.size_bytes == 0
 
 
-def test_a_purge_drops_what_is_meant_of_one_team():
+def test_the_answers_of_one_team_are_listed_the_longest_unused_first():
     memory = AnswerMemory(MAX_BYTES)
     for team in ("team_1", "team_2"):
         for key in ("a", "b"):
             memory.put(answer(key, team))
+    memory.get("team_1", "a")
 
-    assert memory.purge("team_1", lambda one: one.key == "a") == 1
-    assert memory.purge("team_3", lambda _: True) == 0
-    assert (memory.get("team_1", "a"), len(memory)) == (None, 3)
-    assert memory.purge("team_1", lambda _: True) == 1
+    assert [one.key for one in memory.answers("team_1")] == ["b", "a"]
+    assert memory.answers("team_3") == []
+    memory.drop("team_1", "a")
+    memory.drop("team_1", "b")
+    assert memory.answers("team_1") == []
     assert memory.size_bytes == 2 * answer("a").size_bytes
 
 

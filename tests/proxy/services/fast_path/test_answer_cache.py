@@ -142,13 +142,44 @@ def test_a_team_can_purge_its_answers_by_feature_tag_and_key(purged, is_left):
     request = cache.request(cache_tags="kb, prices")
     cache.keep(request)
 
-    assert cache.cache.purge(purged) == 1 - is_left
+    assert asyncio.run(cache.cache.purge(purged)) == 1 - is_left
     assert (cache.cache.find(request) is not None) is is_left
+
+
+def test_a_purge_of_many_answers_lets_other_work_go_on():
+    cache = CacheHarness()
+    request = cache.request()
+    for number in range(1_000):
+        cache.keep(msgspec.structs.replace(request, key=str(number)))
+
+    async def purge_beside_work() -> tuple[int, int]:
+        purging = asyncio.ensure_future(cache.cache.purge(purge(PurgeScope.TEAM)))
+        turns = 0
+        while not purging.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return purging.result(), turns
+
+    purged, turns = asyncio.run(purge_beside_work())
+
+    assert purged == 1_000
+    assert turns >= 10
+
+
+def test_an_answer_that_a_noted_purge_covers_is_dropped_once_it_is_asked_for():
+    cache = CacheHarness()
+    request = cache.request()
+    cache.keep(request)
+    cache.cache.note_purge(purge(PurgeScope.FEATURE, "chat"))
+    kept_before = len(cache.cache._memory)
+
+    assert cache.cache.find(request) is None
+    assert (kept_before, len(cache.cache._memory)) == (1, 0)
 
 
 def test_an_answer_that_was_under_way_when_it_was_purged_is_not_kept():
     cache = CacheHarness()
-    cache.cache.purge(purge(PurgeScope.FEATURE, "chat"))
+    cache.cache.note_purge(purge(PurgeScope.FEATURE, "chat"))
     request = cache.request()
     cache.keep(request, started=999.0)
     before = cache.cache.find(request)
@@ -174,7 +205,7 @@ def test_an_answer_of_another_process_is_given_if_it_is_the_teams_own_and_fresh(
         store = FakeAnswerBytes(takes=0.0)
         shared = SharedAnswerStore(store, LoopTasks(), lambda: 0.0)
         harness = CacheHarness(shared=shared)
-        harness.cache.purge(purge(PurgeScope.TAG, "kb"))
+        harness.cache.note_purge(purge(PurgeScope.TAG, "kb"))
         request = await harness.cache.read(call(BODY), (route(),))
         assert request is not None
         answer = {"key": request.key, "feature": "chat", "started": 1_001.0, "tags": ()}
