@@ -188,7 +188,7 @@ class Endpoint:
                     )
                 watchdog.watch_caller(relay.wait_until_gone)
                 call = build_call(call_id, key, head, sent, arrived, self._deps.pseudonymizer)
-                if may_hold_references(sent):
+                if self._has_references(sent):
                     call = await self._resolve_contexts(call, reservation, timeline)
                 await self._serve(call, head, relay, watchdog, timeline)
         except ClientDisconnected:
@@ -204,6 +204,11 @@ class Endpoint:
                 raise
             await relay.refuse(internal_error(call_id))
 
+    def _has_references(self, sent: bytes) -> bool:
+        """True if a body may name texts, where a policy lets a team do so."""
+        contexts = self._deps.contexts
+        return contexts is not None and contexts.is_enabled and may_hold_references(sent)
+
     async def _resolve_contexts(
         self, call: Call, reservation: BodyReservation, timeline: Timeline
     ) -> Call:
@@ -212,12 +217,10 @@ class Endpoint:
             return call
         try:
             with timeline.waiting:
-                resolved = await self._deps.contexts.resolve(call)
-            reservation.grow_to(len(resolved.body))
+                return await self._deps.contexts.resolve(call, reservation.grow_to)
         except ProxyError as refusal:
             record_refusal(call, refusal, self._deps, timeline)
             raise
-        return resolved
 
     async def _serve(
         self,

@@ -233,8 +233,16 @@ class TracingPort(Protocol):
 class ContextsPort(Protocol):
     """Puts stored texts and fetched pages in place of the references in calls."""
 
-    async def resolve(self, call: Call) -> Call:
+    @property
+    def is_enabled(self) -> bool:
+        """True if any team may name texts or pages."""
+        ...
+
+    async def resolve(self, call: Call, reserve: Callable[[int], None]) -> Call:
         """The call with texts in place of its references; the same where it has none.
+
+        Args:
+            reserve: Reserves memory for a body of so many bytes; raises where there is none.
 
         Raises:
             CallerError: If a reference cannot be resolved.

@@ -25,6 +25,7 @@ _REFERENCE: Final = "thriftgate.ref"
 _FETCH: Final = "thriftgate.fetch"
 _MAX_REFERENCES: Final = 64
 _MAX_URL_CHARS: Final = 2_048
+_MAX_SHOWN_CHARS: Final = 200
 _MAX_VERSION: Final = 1 << 31
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?/[!-~]*")
@@ -50,7 +51,8 @@ class FetchedPage(msgspec.Struct, frozen=True):
     url: str
 
     def __str__(self) -> str:
-        return self.url
+        """The address without its query, which may hold a secret."""
+        return self.url.partition("?")[0][:_MAX_SHOWN_CHARS]
 
 
 ContextReference = StoredText | FetchedPage
@@ -80,6 +82,10 @@ class ReferencingBody(msgspec.Struct, frozen=True):
         """Each reference once, in the order of the body."""
         return tuple(dict.fromkeys(place.reference for place in self._places))
 
+    def size_with(self, texts: Mapping[ContextReference, bytes]) -> int:
+        """Bytes of all texts where they stand, one that is named twice twice."""
+        return sum(len(texts.get(place.reference, b"")) for place in self._places)
+
     def resolve(self, texts: Mapping[ContextReference, bytes]) -> bytes:
         """The body with blocks of text in place of the references.
 
@@ -87,7 +93,7 @@ class ReferencingBody(msgspec.Struct, frozen=True):
             texts: Texts as strings in JSON; a reference without one is left out.
 
         Raises:
-            CallerError: If nothing is left of a message's content.
+            CallerError: If nothing is left of a message's content, or it is nested too deeply.
         """
         for place in self._places:
             index = next(i for i, block in enumerate(place.blocks) if block is place.block)
@@ -98,7 +104,10 @@ class ReferencingBody(msgspec.Struct, frozen=True):
             marks = {key: mark for key, mark in place.block.items() if key == "cache_control"}
             text_block = {"type": place.block_type, "text": orjson.Fragment(text), **marks}
             place.blocks[index] = text_block
-        return orjson.dumps(self._document)
+        try:
+            return orjson.dumps(self._document)
+        except TypeError as error:
+            raise _invalid("A body with references is nested too deeply.") from error
 
 
 def may_hold_references(body: bytes) -> bool:
@@ -148,7 +157,7 @@ def _places_of(blocks: list[Any], block_type: str, depth: int) -> Iterator[_Plac
         if not isinstance(block, dict):
             continue
         kind, content = block.get("type"), block.get("content")
-        if kind in {_REFERENCE, _FETCH}:
+        if isinstance(kind, str) and kind in {_REFERENCE, _FETCH}:
             yield _Place(blocks, block, _read(block), block_type)
         elif isinstance(content, list) and depth:
             is_answer = block_type == "input_text" and block.get("role") == "assistant"

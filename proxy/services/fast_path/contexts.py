@@ -41,7 +41,7 @@ _ENTRY_BYTES: Final = 512
 #: Seconds after which a stored text is read again, as it may have been deleted.
 _RECHECK_S: Final = 60.0
 _STORE_DEADLINE_S: Final = 2.0
-#: Larger bodies are read on a thread.
+#: Larger bodies are read and written on a thread.
 _MAX_INLINE_BYTES: Final = 256 * 1024
 _TEXT_TYPES: Final = ("text/", "application/json", "application/xml", "application/xhtml")
 
@@ -94,6 +94,11 @@ class ContextResolver:
         """Follow these policies from now on."""
         self._policies = tuple(policies)
 
+    @property
+    def is_enabled(self) -> bool:
+        """True if any team may name texts or pages."""
+        return bool(self._policies)
+
     def policy_of(self, team_name: str) -> ContextPolicy:
         """The first policy about a team.
 
@@ -115,8 +120,11 @@ class ContextResolver:
             if owner == team and isinstance(reference, StoredText) and reference.name == name:
                 self._texts.drop((owner, reference))
 
-    async def resolve(self, call: Call) -> Call:
+    async def resolve(self, call: Call, reserve: Callable[[int], None]) -> Call:
         """The call with texts in place of its references; the same where it has none.
+
+        Args:
+            reserve: Reserves memory for a body of so many bytes; raises where there is none.
 
         Raises:
             CallerError: If a reference is malformed, unknown or not allowed, or one is late and
@@ -133,14 +141,16 @@ class ContextResolver:
         stored = [each for each in body.references if isinstance(each, StoredText)]
         pages = [each for each in body.references if isinstance(each, FetchedPage)]
         sources = {page: _allowing_prefix(page, policy) for page in pages}
-        texts, fetched = await asyncio.gather(
-            self._stored_texts(team, stored), self._fetch_all(team, policy, sources)
-        )
+        texts = await self._stored_texts(team, stored)
+        fetched = await self._fetch_all(team, policy, sources)
         late = tuple(f"left out {page}: late or failed" for page in pages if page not in fetched)
         literals = {reference: text.json for reference, text in (texts | fetched).items()}
-        return msgspec.structs.replace(
-            call, body=body.resolve(literals), notes=(*call.notes, *late)
-        )
+        reserve(size := len(call.body) + body.size_with(literals))
+        if size > _MAX_INLINE_BYTES:
+            resolved = await asyncio.to_thread(body.resolve, literals)
+        else:
+            resolved = body.resolve(literals)
+        return msgspec.structs.replace(call, body=resolved, notes=(*call.notes, *late))
 
     async def _stored_texts(self, team: str, references: Sequence[StoredText]) -> _Texts:
         """The texts, from memory where they were read lately.

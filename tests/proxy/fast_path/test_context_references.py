@@ -200,6 +200,24 @@ JSON_VALUES = st.recursive(
 )
 
 
+def test_type_that_is_no_string_is_no_reference():
+    message = {"role": "user", "content": [{"type": []}, {"type": {}}, HANDBOOK]}
+
+    body = resolve({"messages": [{"type": [], **message}]})
+
+    assert body["messages"][0]["content"][:2] == [{"type": []}, {"type": {}}]
+
+
+def test_body_that_is_nested_too_deeply_to_be_written_is_refused():
+    deep = b"[" * 300 + b"]" * 300
+    head = b'{"messages": [{"content": [' + orjson.dumps(HANDBOOK)
+    referencing = read_references(head + b']}], "more": ' + deep + b"}", "chat/completions")
+
+    assert referencing is not None
+    with pytest.raises(CallerError, match="nested too deeply"):
+        referencing.resolve(TEXTS)
+
+
 @given(others=st.lists(JSON_VALUES, max_size=4), text=st.text(max_size=30))
 def test_everything_but_the_reference_stays_as_it_was(others, text):
     content = [*others, HANDBOOK]

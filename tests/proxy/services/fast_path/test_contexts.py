@@ -40,6 +40,7 @@ class ContextHarness:
         self.rows = FakeRows({("team_1", "handbook", 1): "Be kind."})
         self.transport = FakeTransport(scripts)
         self.time = 0.0
+        self.reserved: list[int] = []
         policies = [policy] if policy is not None else []
         self.resolver = ContextResolver(
             self.rows, self.ask, self.transport, lambda: self.time, policies
@@ -52,7 +53,7 @@ class ContextHarness:
     def resolve(self, *content: dict[str, Any]) -> Any:
         message = {"role": "user", "content": list(content)}
         call = a_call(orjson.dumps({"model": "m", "messages": [message]}))
-        return asyncio.run(self.resolver.resolve(call))
+        return asyncio.run(self.resolver.resolve(call, self.reserved.append))
 
     def texts(self, *content: dict[str, Any]) -> list[str]:
         body = orjson.loads(self.resolve(*content).body)
@@ -83,7 +84,7 @@ def test_call_without_references_is_the_same_call():
     harness = ContextHarness(policy=None)
     call = a_call(b'{"messages": [{"content": "thriftgate.ref"}]}')
 
-    assert asyncio.run(harness.resolver.resolve(call)) is call
+    assert asyncio.run(harness.resolver.resolve(call, harness.reserved.append)) is call
 
 
 def test_stored_text_is_read_once_a_minute():
@@ -227,3 +228,36 @@ def test_large_body_is_read_off_the_event_loop_to_the_same_result():
     words = {"type": "text", "text": 300_000 * "x"}
 
     assert ContextHarness().texts(words, ref()) == [300_000 * "x", "Be kind."]
+
+
+def test_room_for_each_text_is_reserved_before_the_body_is_made():
+    harness = ContextHarness()
+    harness.rows.team_texts["team_1", "handbook", 1] = 1_000 * "\x01"
+
+    body = harness.resolve(ref(), ref(), OWN).body
+
+    (size,) = harness.reserved
+    assert len(body) <= size <= len(body) + 300
+    assert size > 2 * 6_000  # as strings in JSON
+
+
+def test_call_without_room_for_its_texts_is_refused_before_they_are_put_in():
+    def refuse(size: int) -> None:
+        raise CallerError("too large", code="body_too_large", status=413)
+
+    harness = ContextHarness()
+    call = a_call(orjson.dumps({"messages": [{"role": "user", "content": [ref()]}]}))
+
+    with pytest.raises(CallerError, match="too large"):
+        asyncio.run(harness.resolver.resolve(call, refuse))
+
+
+def test_nothing_is_enabled_without_a_policy():
+    assert ContextHarness().resolver.is_enabled
+    assert not ContextHarness(policy=None).resolver.is_enabled
+
+
+def test_note_about_a_missing_page_leaves_out_its_query():
+    (note,) = ContextHarness(unreachable()).resolve(page("refunds?sig=secret"), OWN).notes
+
+    assert note == f"left out {PREFIX}refunds: late or failed"
