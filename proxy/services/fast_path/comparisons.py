@@ -55,6 +55,8 @@ _FORMAT: Final = {
         },
     },
 }
+#: Names the caller's call alone: with it the provider may give the answer to that once more.
+_IDEMPOTENCY_KEY: Final = "idempotency-key"
 _ABOUT_STREAMS: Final = ("stream", "stream_options", "background")
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -257,8 +259,10 @@ def call_of_model(call: Call, model: str) -> Call:
     for name in _ABOUT_STREAMS:
         fields.pop(name, None)
     fields["model"] = msgspec.Raw(msgspec.json.encode(model))
+    headers = {name: value for name, value in call.headers.items() if name != _IDEMPOTENCY_KEY}
     if call.endpoint == RESPONSES:
         fields["store"] = msgspec.Raw(b"false")
+    call = msgspec.structs.replace(call, headers=headers)
     return _call_of_body(call, msgspec.json.encode(fields))
 
 

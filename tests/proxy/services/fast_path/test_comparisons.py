@@ -190,6 +190,14 @@ def test_other_model_is_asked_for_a_whole_answer_to_the_same_messages():
     assert not asked.is_streaming
 
 
+def test_other_model_is_asked_without_the_idempotency_key_of_the_callers_call():
+    headers = {"idempotency-key": "abc", "content-type": "application/json"}
+
+    asked = call_of_model(a_call(orjson.dumps(BODY), headers=headers), "small")
+
+    assert asked.headers == {"content-type": "application/json"}
+
+
 def test_response_that_is_only_compared_is_not_kept_by_its_provider():
     body = orjson.dumps({"model": "m", "input": "Hello"})
 
