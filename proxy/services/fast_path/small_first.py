@@ -205,13 +205,19 @@ class SmallFirstRouting:
         if model is None or decision.level or first.model in {model.id, ""}:
             return None
         allowed = call.key.models
-        if allowed is not None and model.id not in allowed:
+        if allowed is not None and not {model.id, self._judge_id(rule, first)} <= allowed:
             return None
         if request_traits(call).is_answered or missing_capability(
             call, model, first.route.upstream.region
         ):
             return None
         return model
+
+    def _judge_id(self, rule: SmallFirst, first: RouteChoice) -> str:
+        """The id of the model that compares: the rule's, or else the one asked for."""
+        name = rule.judge or first.model
+        model = self._catalog.find(name) if self._catalog is not None else None
+        return name if model is None else model.id
 
     def _state(self, team: str, rule: SmallFirst) -> TeamControl:
         """The state of a team under a rule, made anew where there is none."""

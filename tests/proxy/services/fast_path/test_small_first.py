@@ -129,6 +129,16 @@ def test_calls_that_no_small_model_may_answer_are_not_weighed(fields):
     assert not harness.routing.states
 
 
+@pytest.mark.parametrize(("judge", "is_weighed"), [("judge", False), ("m", True), ("", True)])
+def test_key_that_may_not_call_the_judge_has_no_call_weighed(judge, is_weighed):
+    harness = SmallFirstHarness(msgspec.structs.replace(RULE, judge=judge))
+    key = KEY.__class__(id="k", team="t", team_name="a", models=frozenset({"m", "small"}))
+
+    harness.decide(key=key)
+
+    assert bool(harness.routing.states) == is_weighed
+
+
 def test_rule_of_another_feature_weighs_no_call():
     harness = SmallFirstHarness(SmallFirst(name="first", feature="other", small="small"))
     harness.decide()
