@@ -20,12 +20,14 @@ from proxy.calls.attempts.failed_attempts import (
     record_cancelled,
     record_failed,
     record_refused,
+    record_unsent,
     timeout_or_raise,
 )
 from proxy.calls.attempts.steps import AnsweredAttempt
 from proxy.calls.deadlines import gateway_interrupted
 from proxy.calls.eligibility.continuable import may_be_continued
 from proxy.calls.hedging import Opening
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import CallContext
 from proxy.calls.route_sequence import RouteSequence
 from proxy.calls.unbroken_delivery import (
@@ -98,6 +100,7 @@ class _UnbrokenStream:
             attempt.close()
         broken = delivery.broken
         if broken is None:
+            self._note_answer(answered)
             return None
         self._left -= 1
         try:
@@ -108,6 +111,12 @@ class _UnbrokenStream:
         if following is None:
             await delivery.end_with_failure(broken.failure)
         return following
+
+    def _note_answer(self, answered: AnsweredAttempt) -> None:
+        """Have an answer of one part compared; the last of several has only the rest of it."""
+        small_first = self._context.deps.small_first
+        if small_first is not None and self._seam is None:
+            small_first.note_answer(self._context.call, answered.answer.meter)
 
     def _can_continue(self, attempt: Attempt, failure: UpstreamError) -> bool:
         """True if a route is left that may go on where this attempt broke off."""
@@ -126,7 +135,7 @@ class _UnbrokenStream:
         """
         beginning = _beginning(attempt, broken)
         if self._context.deps.replicas is not None:
-            await self._routes.order_replicas()
+            await self._order_replicas()
         while True:
             following = self._routes.next_continuation(beginning)
             opening = await self._open(following)
@@ -138,6 +147,14 @@ class _UnbrokenStream:
             if pause is None:
                 return None
             await pause_before_attempt(self._context, self._routes.attempt_count, pause)
+
+    async def _order_replicas(self) -> None:
+        """Put the best replica first; if the call ends meanwhile, the next part went nowhere."""
+        try:
+            await self._routes.order_replicas()
+        except asyncio.CancelledError as cancelled:
+            unsent = AttemptInfo(call=self._context.call, number=self._routes.attempt_count)
+            raise record_unsent(self._context, unsent, cancelled) from None
 
     async def _open(self, attempt: Attempt) -> AnsweredAttempt | ProxyError:
         """The attempt, at its first content; or why it did not get there."""

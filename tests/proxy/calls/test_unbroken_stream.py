@@ -1,10 +1,17 @@
 """Streams whose upstream dies midway, and the routes that go on from there."""
 
+import asyncio
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from proxy.calls.deadlines import ClientDisconnected
+from proxy.calls.metering.metering import Meter
+from proxy.calls.ports import ReplicaOrder
+from proxy.calls.route_choice import RoutingDecision
+from proxy.records.call import Call
 from proxy.records.receipt import Outcome
 from slo.policies.stream_continuation import StreamContinuation
 from slo.usage import Usage
@@ -12,7 +19,7 @@ from tests.fakes.answers import DONE, STREAMED, chunk, failed_answer, stream, us
 from tests.fakes.call_dependencies import ESTIMATE
 from tests.fakes.caller import FakeCaller
 from tests.fakes.upstream import SILENCE, broken_connection
-from tests.proxy.calls.unbroken_calls import serve_stream
+from tests.proxy.calls.unbroken_calls import TWO, serve_stream
 
 pytestmark = pytest.mark.instant_time
 
@@ -171,6 +178,47 @@ def test_a_caller_who_leaves_while_another_route_begins_is_booked_once_as_final(
     assert isinstance(served.error, ClientDisconnected)
     assert served.outcomes == [(Outcome.BROKEN, False), (Outcome.HUNG_UP, True)]
     assert not served.caller.is_ended
+
+
+class SlowReplicas:
+    """Replicas whose order is never known."""
+
+    async def order(self, *_: Any) -> ReplicaOrder:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_a_caller_who_leaves_while_replicas_are_ordered_is_booked_once_as_final():
+    engine = replace(TWO, upstream=replace(TWO.upstream, engine="house"))
+    caller, ports = FakeCaller(leaves_after=9.0), {"replicas": SlowReplicas()}
+    served = serve_stream(BROKEN, caller=caller, ports=ports, two=engine)
+
+    assert isinstance(served.error, ClientDisconnected)
+    assert served.outcomes == [(Outcome.BROKEN, False), (Outcome.HUNG_UP, True)]
+    assert [receipt.attempt for receipt in served.receipts] == [0, 1]
+
+
+class NotedAnswers:
+    """Takes note of answers as what sends calls to small models does."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def decide(self, _call: Call, decision: RoutingDecision) -> RoutingDecision:
+        return decision
+
+    def note_answer(self, _call: Call, meter: Meter) -> None:
+        self.texts.append(meter.delivered_text())
+
+
+def test_a_stream_of_one_part_is_noted_for_comparison_and_one_of_several_is_not():
+    whole = stream(chunk("Hello"), chunk("", reason="stop"), DONE)
+    one, several = NotedAnswers(), NotedAnswers()
+
+    serve_stream(whole, ports={"small_first": one})
+    serve_stream(BROKEN, REST, ports={"small_first": several})
+
+    assert (one.texts, several.texts) == (["Hello"], [])
 
 
 def test_an_answer_that_never_breaks_is_delivered_byte_for_byte():

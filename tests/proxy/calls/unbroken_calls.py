@@ -1,10 +1,13 @@
 """Calls whose streams are continued, served by scripts, and what became of them."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from proxy.calls.eligibility.retry_policy import RetryPolicy
+from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
@@ -51,17 +54,24 @@ def serve_stream(
     rules: tuple[StreamContinuation, ...] = (TWICE,),
     body: bytes = STREAMED,
     caller: FakeCaller | None = None,
+    ports: Mapping[str, Any] = MappingProxyType({}),
+    two: Route = TWO,
     **fields: Any,
 ) -> ServedStream:
-    """Serve a stream from routes ``one``, ``two`` and ``three``, of which the last two go on."""
+    """Serve a stream from routes ``one``, ``two`` and ``three``, of which the last two go on.
+
+    Args:
+        ports: More of the dependencies.
+        two: Another second route.
+    """
 
     async def work() -> ServedStream:
         estimator, patience = FakeEstimator(), RetryPolicy(retries=0, stall_s=5.0)
         transport = FakeTransport(scripts)
         table, ledger = fake_dependencies(
-            transport, ONE, TWO, THREE, patience=patience, estimator=estimator
+            transport, ONE, two, THREE, patience=patience, estimator=estimator
         )
-        table = replace(table, stream_continuation=rules)
+        table = replace(table, stream_continuation=rules, **ports)
         ticks = asyncio.get_running_loop().time
         taker = caller or FakeCaller()
         served = ServedStream(taker, ledger.receipts, transport, estimator)
