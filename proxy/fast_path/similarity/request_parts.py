@@ -31,7 +31,7 @@ def split_request(endpoint: str, body: dict[str, Any]) -> AskedInContext | None:
     """
     name = _TURNS.get(endpoint)
     turns = body.get(name or "")
-    if name is None or body.get("stream") or body.get("n") not in {None, 1}:
+    if name is None or body.get("stream") or body.get("n") not in (None, 1):
         return None
     if isinstance(turns, str):
         return AskedInContext(turns, {**body, name: None})
@@ -76,9 +76,11 @@ def _plain_text(content: object) -> str | None:
     if not isinstance(content, list) or len(content) != 1 or not isinstance(content[0], dict):
         return None
     block: dict[str, object] = content[0]
-    text = block.get("text")
-    is_plain = block.get("type") in _TEXT_BLOCKS and not any(
-        value for name, value in block.items() if name not in {"type", "text"}
+    kind, text = block.get("type"), block.get("text")
+    is_plain = (
+        isinstance(kind, str)
+        and kind in _TEXT_BLOCKS
+        and not any(value for name, value in block.items() if name not in {"type", "text"})
     )
     return text if is_plain and isinstance(text, str) else None
 

@@ -72,6 +72,13 @@ def test_last_turn_of_an_assistant_or_tool_is_no_question():
     assert split_request("embeddings", {"input": "text"}) is None
 
 
+@pytest.mark.parametrize(
+    "body", [chat(n=[]), chat(n={}), chat_ending_with([{"type": {}, "text": "where"}])]
+)
+def test_field_of_another_kind_than_the_api_has_leaves_no_question(body):
+    assert split_request("chat/completions", body) is None
+
+
 def test_stream_or_several_choices_have_no_question():
     assert split_request("chat/completions", chat(stream=True)) is None
     assert split_request("chat/completions", chat(n=2)) is None
