@@ -12,15 +12,18 @@ A call waits for two equal calls at most that got no answer; then it goes alone.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from proxy.calls.answer_cache_port import AnswerCachePort, CacheResult
+from proxy.calls.attempts.failed_attempts import record_unsent
 from proxy.calls.deadlines import CallWatchdog
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import CallContext, Head
 from proxy.calls.route_choice import RoutingDecision
 from proxy.calls.shared_answers.flight import (
@@ -40,6 +43,9 @@ from proxy.catalog.entries import Route
 from proxy.fast_path.answer_cache.cache_request import CacheRequest
 from proxy.fast_path.answer_cache.cached_answer import CachedAnswer
 from proxy.records.receipt import Receipt, ServedBy
+
+_log = logging.getLogger("thriftgate.answers")
+T = TypeVar("T")
 
 #: Equal calls without an answer for which a call waits, before it goes alone.
 _MAX_FAILED_LEADERS: Final = 2
@@ -65,7 +71,7 @@ async def serve_shared(
         ProxyError: As ``pipeline.serve``.
     """
     call = context.call
-    request = await answers.read(call, _requested_routes(context, decision))
+    request = await _ask(context, answers.read(call, _requested_routes(context, decision)))
     if request is None:
         await serve_upstream(context)
         return
@@ -111,7 +117,7 @@ class _SharedCall:
             return True
         if self.has_followed:
             return False
-        answer = await self._answers.fetch(self._request)
+        answer = await _ask(self._context, self._answers.fetch(self._request))
         if answer is not None:
             await self._give(answer)
             return True
@@ -219,7 +225,10 @@ class _SharedCall:
             call_id=call.id,
             tags=request.tags,
         )
-        await self._answers.keep(request, answer)
+        try:
+            await self._answers.keep(request, answer)
+        except Exception:  # noqa: BLE001 - it costs no call its answer
+            _log.exception("The answer to call %s is not kept.", call.id)
 
     def _joinable_flight(self) -> Flight | None:
         """The answer that an equal call is getting; None where there is none to join."""
@@ -231,6 +240,22 @@ class _SharedCall:
         flights = self._answers.flights
         if flights.get(flight.key) is flight:
             del flights[flight.key]
+
+
+async def _ask(context: CallContext, question: Awaitable[T | None]) -> T | None:
+    """What the cache answers; None where it fails: then the call goes upstream.
+
+    Raises:
+        ProxyError: The call ended meanwhile; its receipt is kept.
+        CancelledError: The same.
+    """
+    try:
+        return await question
+    except asyncio.CancelledError as cancelled:
+        raise record_unsent(context, AttemptInfo(call=context.call), cancelled) from None
+    except Exception:  # noqa: BLE001 - an optimiser's mistake must not cost the call
+        _log.exception("Call %s goes past the cache of answers.", context.call.id)
+        return None
 
 
 def recording_bound(flights: int) -> int:

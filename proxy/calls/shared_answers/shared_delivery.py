@@ -37,10 +37,13 @@ async def deliver_recorded(
         ProxyError: The call's rate is limited; nothing was sent.
         ClientDisconnected: The caller left.
     """
-    limits = await _count_request(context, choice)
-    context.timeline.mark_first_content()
     note = f"answered from the cache: the answer to {answer.call_id}, {age_s:.0f} s old"
     settlement = Settlement(context, note)
+    try:
+        limits = await _count_request(context, choice)
+    except asyncio.CancelledError as cancelled:
+        raise _cut_short(context, settlement, cancelled) from None
+    context.timeline.mark_first_content()
     receipt = settlement.settle(Outcome.ANSWERED, answer.status, saved=answer.cost_nanos)
     cache_header = f"hit; age={age_s:.0f}; key={answer.key}"
     headers = {_MEDIA: answer.media, CACHE_HEADER: cache_header, **limits}

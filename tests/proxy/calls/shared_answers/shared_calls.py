@@ -1,7 +1,7 @@
 """Equal calls of one feature through the whole pipeline, before an upstream with a script."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +49,30 @@ class SharedCallResult:
         assert self.caller.head is not None
         told = self.caller.head.headers["x-thriftgate-cache"]
         return told.partition("; key=")[0]
+
+
+class CacheWithFaults:
+    """A cache of answers of which some parts fail, or take long.
+
+    Args:
+        cache: The one that does the rest.
+        parts: What is awaited first, by the name of the part.
+    """
+
+    def __init__(self, cache: AnswerCache, **parts: Callable[[], Awaitable[object]]) -> None:
+        self._cache = cache
+        self._parts = parts
+
+    def __getattr__(self, name: str) -> Any:
+        part = getattr(self._cache, name)
+        if name not in self._parts:
+            return part
+
+        async def wait_first(*values: Any) -> Any:
+            await self._parts[name]()
+            return await part(*values)
+
+        return wait_first
 
 
 @dataclass

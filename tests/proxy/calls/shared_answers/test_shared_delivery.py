@@ -1,6 +1,7 @@
 """An answer that was given before, or is under way, on its way to one more caller."""
 
 import asyncio
+from dataclasses import replace
 
 from proxy.calls.ports import Head
 from proxy.calls.shared_answers.flight import Flight
@@ -66,6 +67,25 @@ def test_a_caller_that_stops_reading_a_shared_stream_is_given_up():
         assert first.result().caller.body == b"".join(EVENTS)
 
     assert play(stream(*pieces), make_calls=make_calls).receipt(2).outcome is Outcome.HUNG_UP
+
+
+def test_a_caller_that_leaves_while_a_hit_is_counted_has_a_receipt_without_cost():
+    class SlowLimits:
+        async def admit(self, attempt, prepared, fits):
+            raise AssertionError
+
+        async def admit_free(self, attempt):
+            await asyncio.sleep(5.0)
+            return {}
+
+    async def make_calls(calls: SharedCalls) -> None:
+        await calls.make()
+        calls.table = replace(calls.table, limits=SlowLimits())
+        await calls.make(caller=FakeCaller(leaves_after=1.0))
+
+    left = play(ScriptedAnswer([WHOLE]), make_calls=make_calls).receipt(2)
+
+    assert (left.outcome, left.status, left.cost_nanos) == (Outcome.HUNG_UP, 499, 0)
 
 
 def test_a_gateway_that_stops_leaves_a_receipt_of_every_shared_call():
