@@ -36,6 +36,8 @@ class AnswerCache:
 
     Attributes:
         flights: Answers under way that equal calls may share, by the key of their call.
+        knows_purges: True once the purges of all processes are noted; before, none of another
+            process's answers is given.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class AnswerCache:
         self._now = now
         self._metrics = metrics
         self._purges = PurgeLog()
+        self.knows_purges = False
         self._by_feature: dict[tuple[str, str], AnswerCachePolicy | None] = {}
         self.flights: MutableMapping[str, object] = {}
         self.update(policies)
@@ -90,7 +93,7 @@ class AnswerCache:
 
     async def fetch(self, request: CacheRequest) -> CachedAnswer | None:
         """As ``AnswerCachePort.fetch``: what another process kept, which is kept here then."""
-        if self._shared is None:
+        if self._shared is None or not self.knows_purges:
             return None
         answer, call = await self._shared.get(request.key), request.call
         if answer is None or (answer.team, answer.key) != (call.key.team, request.key):

@@ -60,6 +60,7 @@ class StoredPurges:
         for purge in await self._store.ask(self._store.answer_purges.since, self._read_until):
             self.cache.note_purge(purge)
         self._read_until = looked - _CLOCK_MARGIN_S
+        self.cache.knows_purges = True
 
 
 @asynccontextmanager
@@ -79,6 +80,8 @@ async def running_answers(context: AppContext) -> AsyncIterator[StoredPurges | N
 
         context.follow(prepare)
         purges = StoredPurges(cache, context.opened, context.now)
+        with suppress(StoreError):  # until they are known, no other process's answers are read
+            await purges.apply_new()
         following = context.tasks.keep(purges.follow)
         yield purges
         context.tasks.end(following)

@@ -190,22 +190,26 @@ def test_an_answer_that_was_under_way_when_it_was_purged_is_not_kept():
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_given"),
+    ("changes", "knows_purges", "is_given"),
     [
-        ({}, True),
-        ({"team": "team_2"}, False),
-        ({"key": "other"}, False),
-        ({"started": 900.0}, False),
-        ({"started": 1_000.0, "tags": ("kb",)}, False),
+        ({}, True, True),
+        ({"team": "team_2"}, True, False),
+        ({"key": "other"}, True, False),
+        ({"started": 900.0}, True, False),
+        ({"started": 1_000.0, "tags": ("kb",)}, True, False),
+        ({}, False, False),
     ],
-    ids=["whole", "team", "key", "old", "purged"],
+    ids=["whole", "team", "key", "old", "purged", "unknown-purges"],
 )
-def test_an_answer_of_another_process_is_given_if_it_is_the_teams_own_and_fresh(changes, is_given):
+def test_an_answer_of_another_process_is_given_if_it_is_the_teams_own_and_fresh(
+    changes, knows_purges, is_given
+):
     async def fetch() -> tuple[Any, Any]:
         store = FakeAnswerBytes(takes=0.0)
         shared = SharedAnswerStore(store, LoopTasks(), lambda: 0.0)
         harness = CacheHarness(shared=shared)
         harness.cache.note_purge(purge(PurgeScope.TAG, "kb"))
+        harness.cache.knows_purges = knows_purges
         request = await harness.cache.read(call(BODY), (route(),))
         assert request is not None
         answer = {"key": request.key, "feature": "chat", "started": 1_001.0, "tags": ()}

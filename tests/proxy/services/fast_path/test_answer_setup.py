@@ -52,6 +52,21 @@ def test_a_process_that_starts_later_knows_of_earlier_purges(store):
     assert later.cache.find(request) is None
 
 
+def test_a_gateway_knows_of_earlier_purges_before_its_first_call(store, tmp_path):
+    file = tmp_path / "policies.toml"
+    file.write_text(FILE.format(feature="chat"))
+
+    async def start() -> bool:
+        context = fake_app_context(
+            Settings(folder=tmp_path, policies=file), store, AppContextCalls()
+        )
+        async with running_answers(context) as answers:
+            assert answers is not None
+            return answers.cache.knows_purges
+
+    assert asyncio.run(start())
+
+
 def test_a_gateway_without_policies_has_no_cache(store, tmp_path):
     async def start() -> None:
         heard = AppContextCalls()
