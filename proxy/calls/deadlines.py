@@ -146,6 +146,14 @@ class CallWatchdog:
             self._listener.cancel()
             self._listener = self._shared_timer.start_task(self._await_disconnect)
 
+    def ignore_caller(self) -> None:
+        """From now on the call goes on without its caller, and without a deadline."""
+        self.clear_deadline()
+        self._wait_until_gone = None
+        if self._listener is not None:
+            self._listener.cancel()
+            self._listener = None
+
     def set_deadline(self, wait: AwaitedEvent, seconds: float) -> None:
         """Begin a wait that may last this long; the one before is over."""
         self._deadline = (self._loop.time() + seconds, wait)

@@ -257,7 +257,19 @@ class RecordingCaller:
         self._own.note_attempt(receipt)
 
     async def wait_until_gone(self) -> None:
-        """Return once the caller has left, and nobody else reads the answer."""
-        await self._own.wait_until_gone()
-        self._reader.leave()
-        await self._flight.deserted.wait()
+        """Return once the caller has left, or reads no more, and nobody else reads the answer.
+
+        Of an answer that has ended, nothing is saved by a caller that reads no more.
+        """
+        deserted, flight = self._flight.deserted, self._flight
+        gone = asyncio.ensure_future(self._own.wait_until_gone())
+        stopped = asyncio.ensure_future(deserted.wait())
+        try:
+            await asyncio.wait({gone, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done() or flight.is_ended:
+                await gone
+            self._reader.leave()
+            await deserted.wait()
+        finally:
+            gone.cancel()
+            stopped.cancel()

@@ -136,11 +136,14 @@ class _SharedCall:
         if self._joinable_flight() is None:
             answers.flights[request.key] = flight
         recording = RecordingCaller(context.caller, flight, reader)
-        if isinstance(context.watchdog, CallWatchdog):
-            context.watchdog.watch_caller(recording.wait_until_gone)
+        watchdog = context.watchdog if isinstance(context.watchdog, CallWatchdog) else None
+        if watchdog is not None:
+            watchdog.watch_caller(recording.wait_until_gone)
         own = context.deps.tasks.start(partial(self._deliver_own, reader))
         try:
             await serve_upstream(msgspec.structs.replace(context, caller=recording))
+            if watchdog is not None:
+                watchdog.ignore_caller()  # who has the last byte may leave before it is kept
             await self._keep(flight)
         except BaseException:
             flight.fail()
@@ -149,6 +152,8 @@ class _SharedCall:
             own.cancel()
             raise
         self._remove(flight)
+        if watchdog is not None:
+            watchdog.watch_caller(recording.wait_until_gone)
         await self._wait_for_own(own)
 
     async def _answer_from_memory(self) -> bool:

@@ -360,6 +360,29 @@ def test_a_caller_that_leaves_while_the_cache_is_asked_has_a_receipt(part):
     assert (calls.sent_count, calls.receipt(1).outcome) == (0, Outcome.HUNG_UP)
 
 
+def test_an_answer_is_kept_though_its_caller_leaves_with_the_last_byte():
+    async def make_calls(calls: SharedCalls) -> None:
+        slow = CacheWithFaults(calls.cache, keep=lambda: asyncio.sleep(5.0))
+        calls.table = replace(calls.table, answers=slow)
+        await calls.make(caller=FakeCaller(leaves_after=2.0))
+        assert (await calls.make()).cache.startswith("hit")
+
+    assert play(ANSWER, make_calls=make_calls).sent_count == 1
+
+
+def test_an_answer_that_its_only_caller_reads_no_more_is_cut_off():
+    pieces: list[Piece] = [EVENTS[0], EVENTS[1], *[After(4.0, EVENTS[1])] * 20, *EVENTS[2:]]
+
+    async def make_calls(calls: SharedCalls) -> None:
+        begun = asyncio.get_running_loop().time()
+        await calls.make(STREAMED, caller=FakeCaller(reads=1))
+        assert asyncio.get_running_loop().time() - begun < 20.0
+
+    calls = play(stream(*pieces), make_calls=make_calls)
+
+    assert calls.receipt(1).outcome is Outcome.HUNG_UP
+
+
 def test_a_call_without_a_seed_or_temperature_0_is_sent_each_time():
     body = BODY.replace(b'"temperature":0', b'"temperature":1')
 
