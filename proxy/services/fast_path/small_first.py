@@ -6,7 +6,6 @@ has a state of its own under each rule, in this process; it begins with the larg
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -30,6 +29,7 @@ from proxy.fast_path.small_first.call_traits import CallTraits, read_traits
 from proxy.fast_path.small_first.judge_channel import Verdict, combine_orders, estimate_error
 from proxy.fast_path.small_first.loss_control import LossControl, LossPromise, new_control
 from proxy.records.call import MESSAGES, Call
+from proxy.records.lru_cache import LruCache
 from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.services.fast_path.comparisons import AnswerComparison, Comparisons, question_text
 from proxy.services.fast_path.small_first_states import (
@@ -45,7 +45,8 @@ _log = logging.getLogger("thriftgate.fast_path")
 K = TypeVar("K")
 V = TypeVar("V")
 
-_MAX_TEAMS: Final = 1_000
+#: States of teams under rules; beyond these the longest unused ones go.
+_MAX_STATES: Final = 1_000
 _MAX_OPEN_CALLS: Final = 20_000
 #: Bodies beyond this size are not weighed: reading them would hold up other calls.
 _MAX_BODY_BYTES: Final = 256 * 1024
@@ -63,11 +64,19 @@ class _OpenCall(msgspec.Struct, frozen=True):
     large: str
 
 
+class _SmallAnswer(msgspec.Struct, frozen=True):
+    """An answer of a small model that may be rated."""
+
+    control: LossControl
+    feature: str
+    traits: CallTraits
+
+
 class SmallFirstRouting:
     """The rules in force, each team's state under them, and the calls under way.
 
     Attributes:
-        states: By team and rule.
+        states: By team and rule, the longest unused first.
     """
 
     def __init__(
@@ -76,13 +85,15 @@ class SmallFirstRouting:
         draw: Callable[[], float] = _SECRET_DRAWS.random,
         states: Mapping[tuple[str, str], TeamControl] | None = None,
     ) -> None:
-        self.states: OrderedDict[tuple[str, str], TeamControl] = OrderedDict(states or {})
+        self.states: LruCache[tuple[str, str], TeamControl] = LruCache(_MAX_STATES)
+        for key, state in (states or {}).items():
+            self.states.put(key, state)
         self._comparisons = comparisons
         self._draw = draw
         self._rules: tuple[SmallFirst, ...] = ()
         self._catalog: Catalog | None = None
         self._open: dict[str, _OpenCall] = {}
-        self._answered: dict[tuple[str, str], tuple[LossControl, str, CallTraits]] = {}
+        self._answered: dict[tuple[str, str], _SmallAnswer | None] = {}
 
     async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
         """Returns what applies a snapshot; nothing has to be got ready."""
@@ -95,7 +106,7 @@ class SmallFirstRouting:
         for key, state in list(self.states.items()):
             rule = rules.get(key[1])
             if rule is None or not _is_promised(rule, state.control.promise):
-                del self.states[key]
+                self.states.drop(key)
 
     def use(self, deps: Dependencies) -> None:
         """Compare answers with these dependencies from now on."""
@@ -127,7 +138,7 @@ class SmallFirstRouting:
             opened = _OpenCall(state, rule, decided.is_small, decision.choices[0].model)
             _remember(self._open, call.id, opened)
         if decided.is_small:
-            answered = state.control, call.feature, traits
+            answered = _SmallAnswer(state.control, call.feature, traits)
             _remember(self._answered, (call.key.team, call.id), answered)
         large_choices = tuple(
             msgspec.structs.replace(choice, served_by=ServedBy.LARGE) for choice in decision.choices
@@ -170,13 +181,15 @@ class SmallFirstRouting:
     def record_feedback(self, team: str, call_id: str, *, is_good: bool) -> bool:
         """Learn what a team thinks of a call; False where no small model answered it of late.
 
-        It moves predictions alone: who gives feedback is no random part, so it proves nothing.
+        The first rating of a call alone is learned. It moves predictions alone: who gives feedback
+        is no random part, so it proves nothing.
         """
-        answered = self._answered.get((team, call_id))
-        if answered is None:
+        key = team, call_id
+        if key not in self._answered:
             return False
-        control, feature, traits = answered
-        control.learn(feature, traits, 0.0 if is_good else 1.0)
+        answered, self._answered[key] = self._answered[key], None
+        if answered is not None:
+            answered.control.learn(answered.feature, answered.traits, 0.0 if is_good else 1.0)
         return True
 
     def _report(self, opened: _OpenCall, call_id: str, first: Verdict, second: Verdict) -> None:
@@ -221,18 +234,16 @@ class SmallFirstRouting:
 
     def _state(self, team: str, rule: SmallFirst) -> TeamControl:
         """The state of a team under a rule, made anew where there is none."""
-        key = team, rule.name
-        state = self.states.get(key)
-        if state is None:
-            promise = LossPromise(
-                max_loss=rule.max_loss,
-                judged_share=rule.judged_share,
-                error=estimate_error(0, 0, rule.judge_error),
-            )
-            state = self.states[key] = TeamControl(new_control(promise))
-            if len(self.states) > _MAX_TEAMS:
-                self.states.popitem(last=False)
-        return state
+        return self.states.get_or_make((team, rule.name), partial(_new_state, rule))
+
+
+def _new_state(rule: SmallFirst) -> TeamControl:
+    promise = LossPromise(
+        max_loss=rule.max_loss,
+        judged_share=rule.judged_share,
+        error=estimate_error(0, 0, rule.judge_error),
+    )
+    return TeamControl(new_control(promise))
 
 
 def _is_promised(rule: SmallFirst, promise: LossPromise) -> bool:
@@ -301,10 +312,10 @@ async def running_small_first(
     finally:
         small_first.stop()
         around.tasks.end(saving)
-        await files.save(small_first.states)
+        await files.save(dict(small_first.states.items()))
 
 
 async def _save_repeatedly(files: StateFiles, small_first: SmallFirstRouting) -> None:
     while True:
         await asyncio.sleep(SAVE_INTERVAL_S)
-        await files.save(small_first.states)
+        await files.save(dict(small_first.states.items()))

@@ -88,7 +88,8 @@ class SmallFirstHarness:
 
     @property
     def control(self) -> Any:
-        return self.routing.states["team_1", "first"].control
+        state: Any = self.routing.states.peek(("team_1", "first"))
+        return state.control
 
 
 def test_calls_go_large_until_enough_is_compared():
@@ -159,7 +160,10 @@ def test_teams_have_states_of_their_own():
     harness.decide()
     harness.decide(key=KEY.__class__(id="k", team="team_2", team_name="b"))
 
-    assert set(harness.routing.states) == {("team_1", "first"), ("team_2", "first")}
+    assert {key for key, _ in harness.routing.states.items()} == {
+        ("team_1", "first"),
+        ("team_2", "first"),
+    }
 
 
 def test_small_answer_is_compared_with_the_model_asked_for():
@@ -224,6 +228,32 @@ def test_feedback_is_learned_for_small_answers_of_the_same_team_alone():
     assert harness.control.model.count == count + 1
     assert not harness.routing.record_feedback("team_2", call_id, is_good=True)
     assert not harness.routing.record_feedback("team_1", "call_other", is_good=True)
+
+
+def test_only_the_first_rating_of_a_call_is_learned():
+    harness = SmallFirstHarness()
+    harness.until_small()
+    count, call_id = harness.control.model.count, harness.call.id
+
+    ratings = [harness.routing.record_feedback("team_1", call_id, is_good=False) for _ in range(3)]
+
+    assert ratings == [True] * 3
+    assert harness.control.model.count == count + 1
+
+
+def test_state_of_a_team_with_calls_outlives_those_of_teams_without():
+    harness = SmallFirstHarness()
+    harness.decide()
+    control = harness.control
+
+    for number in range(1_200):
+        key = KEY.__class__(id="k", team=f"other_{number}", team_name="b")
+        harness.decide(key=key)
+        if number % 100 == 0:
+            harness.decide()
+
+    assert harness.control is control
+    assert len(harness.routing.states) <= 1_000
 
 
 def test_state_goes_with_its_rule():
