@@ -5,6 +5,7 @@ those that another process keeps.
 """
 
 import math
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -12,7 +13,7 @@ import msgspec
 
 from proxy.fast_path.answer_cache.cached_answer import CachedAnswer
 
-#: Purges that a process remembers; beyond it, the oldest become purges of their whole teams.
+#: Purges that a process remembers; beyond it, some become purges of whole teams.
 _MAX_PURGES: Final = 20_000
 
 
@@ -23,6 +24,9 @@ class PurgeScope(StrEnum):
     FEATURE = "feature"  #: Those of the feature named.
     TAG = "tag"  #: Those with the tag named.
     KEY = "key"  #: The one of the key named.
+
+
+_WHOLE_TEAM: Final = (PurgeScope.TEAM.value, "")
 
 
 class AnswerPurge(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,56 +45,68 @@ class AnswerPurge(msgspec.Struct, frozen=True, kw_only=True):
 
     def covers(self, answer: CachedAnswer) -> bool:
         """True if an answer may not be given again."""
-        return answer.started <= self.purged_at and self._key in purge_keys(answer)
-
-    @property
-    def _key(self) -> tuple[str, str, str]:
-        return self.team, self.scope.value, self.name
+        names = purge_names(answer.feature, answer.key, answer.tags)
+        is_named = answer.team == self.team and (self.scope.value, self.name) in names
+        return is_named and answer.started <= self.purged_at
 
 
 class PurgeLog:
-    """The purges that a process knows."""
+    """The purges that a process knows, by team.
+
+    Beyond the bound, the oldest of the team with most become a purge of that whole team.
+    """
 
     def __init__(self) -> None:
-        self._times: dict[tuple[str, str, str], float] = {}
+        self._times: dict[str, dict[tuple[str, str], float]] = {}
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._times)
+        return self._count
 
     def note(self, purge: AnswerPurge) -> bool:
         """Remember a purge; False if it was known."""
-        key = (purge.team, purge.scope.value, purge.name)
-        before = self._times.pop(key, -math.inf)
-        self._times[key] = max(before, purge.purged_at)
-        while len(self._times) > _MAX_PURGES and self._widen_oldest():
-            pass
+        times = self._times.setdefault(purge.team, {})
+        name = (purge.scope.value, purge.name)
+        before = times.get(name, -math.inf)
+        self._put(times, name, max(before, purge.purged_at))
+        if self._count > _MAX_PURGES:
+            self._widen_oldest()
         return purge.purged_at > before
 
     def covers(self, answer: CachedAnswer) -> bool:
         """True if an answer was purged since it was asked for."""
-        times = self._times
-        return bool(times) and any(
-            times.get(key, -math.inf) >= answer.started for key in purge_keys(answer)
-        )
+        names = purge_names(answer.feature, answer.key, answer.tags)
+        return self.covers_names(answer.team, names, answer.started)
 
-    def _widen_oldest(self) -> bool:
-        """Purge a whole team instead of what was noted first; False where all are of teams."""
-        narrow = (key for key in self._times if key[1] != PurgeScope.TEAM.value)
-        oldest = next(narrow, None)
-        if oldest is None:
-            return False
-        purged_at = self._times.pop(oldest)
-        whole = (oldest[0], PurgeScope.TEAM.value, "")
-        self._times[whole] = max(self._times.get(whole, -math.inf), purged_at)
-        return True
+    def covers_names(self, team: str, names: Iterable[tuple[str, str]], started: float) -> bool:
+        """True if what has these scopes and names was purged since it was asked for."""
+        times = self._times.get(team)
+        return times is not None and any(times.get(name, -math.inf) >= started for name in names)
+
+    def _widen_oldest(self) -> None:
+        """Purge the whole team that has most purges, instead of what it purged first."""
+        times = max(self._times.values(), key=len)
+        oldest = next((name for name in times if name != _WHOLE_TEAM), None)
+        if len(times) == 1 or oldest is None:
+            return  # so many teams have one each
+        purged_at = times.pop(oldest)
+        self._count -= 1
+        self._put(times, _WHOLE_TEAM, max(times.get(_WHOLE_TEAM, -math.inf), purged_at))
+        if self._count > _MAX_PURGES:
+            self._widen_oldest()
+
+    def _put(self, times: dict[tuple[str, str], float], name: tuple[str, str], at: float) -> None:
+        """Note a team's purge as its newest."""
+        self._count += name not in times
+        times.pop(name, None)
+        times[name] = at
 
 
-def purge_keys(answer: CachedAnswer) -> tuple[tuple[str, str, str], ...]:
-    """Every team, scope and name by which an answer can be purged."""
-    team = answer.team
+def purge_names(feature: str, key: str, tags: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Every scope and name by which a team's answer can be purged."""
     return (
-        (team, PurgeScope.TEAM.value, ""),
-        (team, PurgeScope.FEATURE.value, answer.feature),
-        (team, PurgeScope.KEY.value, answer.key),
-        *((team, PurgeScope.TAG.value, tag) for tag in answer.tags),
+        _WHOLE_TEAM,
+        (PurgeScope.FEATURE.value, feature),
+        (PurgeScope.KEY.value, key),
+        *((PurgeScope.TAG.value, tag) for tag in tags),
     )

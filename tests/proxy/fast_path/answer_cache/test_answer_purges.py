@@ -62,6 +62,18 @@ def test_a_purge_that_is_known_is_no_news():
     assert len(log) == 1
 
 
+def test_purges_of_one_team_beyond_the_bound_leave_those_of_others_as_they_are(monkeypatch):
+    monkeypatch.setattr(answer_purges, "_MAX_PURGES", 3)
+    log = PurgeLog()
+    log.note(AnswerPurge(team="team_1", scope=PurgeScope.TAG, name="other", purged_at=9.0))
+    for number in range(10):
+        log.note(AnswerPurge(team="team_2", scope=PurgeScope.KEY, name=str(number), purged_at=9.0))
+
+    assert len(log) == 3
+    assert not log.covers(answer())
+    assert log.covers(msgspec.structs.replace(answer(), team="team_2"))
+
+
 def test_purges_beyond_the_bound_become_purges_of_their_teams(monkeypatch):
     monkeypatch.setattr(answer_purges, "_MAX_PURGES", 3)
     log = PurgeLog()
