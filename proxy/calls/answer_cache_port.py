@@ -51,6 +51,10 @@ class AnswerCachePort(Protocol):
         """Keep an answer, if it is one that may be given again; never raises."""
         ...
 
+    def is_purged(self, request: CacheRequest) -> bool:
+        """True if the answer to a call, perhaps under way, was purged since it was asked for."""
+        ...
+
     def age_s(self, answer: CachedAnswer) -> float:
         """Seconds since the answer was asked for."""
         ...

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.ports import Caller, Head
+from proxy.fast_path.answer_cache.cache_request import CacheRequest
 from proxy.records.receipt import Outcome, Receipt
 
 #: Longest answer that is kept, and most bytes that wait for the slowest reader.
@@ -40,26 +41,32 @@ class Flight:
     """An answer under way.
 
     Attributes:
+        request: The first call.
         head: Status and headers, once it began.
         whole: Its body, where it is no stream, once it came.
         receipt: The first call's receipt, once its upstream's part ended well or in an error.
         is_ended: True once nothing more comes.
+        is_mixed: True if it goes on from what another attempt left.
         deserted: Set once nobody reads it any more.
     """
 
     __slots__ = (
         "_changed", "_dropped", "_failed", "_pieces", "_readers", "_room", "_size", "closing_piece",
-        "deserted", "head", "is_ended", "is_outgrown", "key", "max_bytes", "receipt", "whole",
+        "deserted", "head", "is_ended", "is_mixed", "is_outgrown", "key", "max_bytes", "receipt",
+        "request", "whole",
     )  # fmt: skip
 
-    def __init__(self, key: str, max_bytes: int = MAX_ANSWER_BYTES) -> None:
+    def __init__(
+        self, key: str, max_bytes: int = MAX_ANSWER_BYTES, request: CacheRequest | None = None
+    ) -> None:
         self.key = key
+        self.request = request
         self.max_bytes = max_bytes
         self.head: Head | None = None
         self.whole: bytes | None = None
         self.receipt: Receipt | None = None
         self.closing_piece: int | None = None
-        self.is_ended = self.is_outgrown = self._failed = False
+        self.is_ended = self.is_mixed = self.is_outgrown = self._failed = False
         self.deserted = asyncio.Event()
         self._pieces: list[bytes] = []
         self._dropped = 0
@@ -154,12 +161,12 @@ class Flight:
     def recorded_body(self) -> tuple[bytes, int] | None:
         """All of it, and where a call's account goes in a stream, else -1; None if not kept.
 
-        What is too long is not kept, nor what did not end well.
+        What is too long is not kept, nor what did not end well, nor what several upstreams said.
         """
         receipt = self.receipt
         if receipt is None or receipt.outcome is not Outcome.ANSWERED or receipt.status != 200:
             return None
-        if self.is_outgrown or self._failed or not self.is_ended:
+        if self.is_mixed or self.is_outgrown or self._failed or not self.is_ended:
             return None
         if self.whole is not None:
             return self.whole, -1
@@ -254,6 +261,8 @@ class RecordingCaller:
 
     def note_attempt(self, receipt: Receipt) -> None:
         """Note another attempt of the first call."""
+        if receipt.outcome is Outcome.BROKEN and not receipt.final:
+            self._flight.is_mixed = True
         self._own.note_attempt(receipt)
 
     async def wait_until_gone(self) -> None:

@@ -131,7 +131,7 @@ class _SharedCall:
         """
         answers, request, context = self._answers, self._request, self._context
         answers.count(context.call, CacheResult.MISS, None)
-        flight = Flight(request.key, recording_bound(len(answers.flights)))
+        flight = Flight(request.key, recording_bound(len(answers.flights)), request)
         reader = flight.join()
         if self._joinable_flight() is None:
             answers.flights[request.key] = flight
@@ -238,7 +238,10 @@ class _SharedCall:
     def _joinable_flight(self) -> Flight | None:
         """The answer that an equal call is getting; None where there is none to join."""
         flight = self._answers.flights.get(self._request.key)
-        return flight if isinstance(flight, Flight) and flight.is_joinable else None
+        if not isinstance(flight, Flight) or not flight.is_joinable:
+            return None
+        first = flight.request
+        return None if first is not None and self._answers.is_purged(first) else flight
 
     def _remove(self, flight: Flight) -> None:
         """Let equal calls share this answer no longer."""

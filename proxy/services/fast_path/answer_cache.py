@@ -7,7 +7,7 @@ from typing import Final
 from proxy.calls.answer_cache_port import CacheResult
 from proxy.catalog.entries import Route
 from proxy.fast_path.answer_cache.answer_memory import AnswerMemory
-from proxy.fast_path.answer_cache.answer_purges import AnswerPurge, PurgeLog
+from proxy.fast_path.answer_cache.answer_purges import AnswerPurge, PurgeLog, purge_names
 from proxy.fast_path.answer_cache.cache_control import ANYTHING, parse_cache_control, parse_tags
 from proxy.fast_path.answer_cache.cache_request import (
     LARGE_BODY_BYTES,
@@ -119,6 +119,12 @@ class AnswerCache:
         if not why and self._shared is not None:
             self._shared.put(answer, request.policy.ttl)
         self._metrics.note_kept(why)
+
+    def is_purged(self, request: CacheRequest) -> bool:
+        """As ``AnswerCachePort.is_purged``."""
+        call = request.call
+        names = purge_names(call.feature, request.key, request.tags)
+        return self._purges.covers_names(call.key.team, names, call.arrived)
 
     def age_s(self, answer: CachedAnswer) -> float:
         """As ``AnswerCachePort.age_s``."""

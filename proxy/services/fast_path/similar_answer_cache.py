@@ -108,6 +108,10 @@ class SimilarAnswerCache:
         if waiting is not None and answer.is_whole and self._exact.find(request) is not None:
             await asyncio.to_thread(self._learn, request, waiting, answer)
 
+    def is_purged(self, request: CacheRequest) -> bool:
+        """As ``AnswerCachePort.is_purged``."""
+        return self._exact.is_purged(request)
+
     def age_s(self, answer: CachedAnswer) -> float:
         """As ``AnswerCachePort.age_s``."""
         return self._exact.age_s(answer)

@@ -104,6 +104,16 @@ def test_an_answer_that_did_not_end_well_is_not_kept(receipt: Receipt | None):
     assert flight.recorded_body() is None
 
 
+@pytest.mark.parametrize(("outcome", "is_kept"), [("broken", False), ("failed", True)])
+def test_an_answer_that_goes_on_from_another_attempts_is_not_kept(outcome, is_kept):
+    flight = Flight("k")
+    recording = RecordingCaller(FakeCaller(), flight, flight.join())
+    recording.note_attempt(a_receipt(outcome=Outcome(outcome), final=False))
+    run(recording.send_whole(HEAD, b"{}", ANSWERED))
+
+    assert (flight.recorded_body() is not None) is is_kept
+
+
 def test_an_answer_that_outgrows_its_bound_is_passed_on_and_neither_joined_nor_kept():
     async def read_flight() -> tuple[Flight, bytes, int]:
         flight = Flight("k", max_bytes=10)

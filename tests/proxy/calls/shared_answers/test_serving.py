@@ -10,6 +10,7 @@ from proxy.calls.metering.metering import Meter
 from proxy.calls.route_choice import RoutingDecision
 from proxy.calls.shared_answers.serving import recording_bound
 from proxy.errors import CallerError, UpstreamError
+from proxy.fast_path.answer_cache.answer_purges import AnswerPurge, PurgeScope
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, ServedBy
 from slo.policies.answer_cache import AnswerCachePolicy
@@ -20,6 +21,7 @@ from tests.fakes.upstream import After, Piece, ScriptedAnswer, broken_connection
 from tests.proxy.calls.shared_answers.shared_calls import (
     BODY,
     EVENTS,
+    NOW,
     STREAMED,
     WHOLE,
     WHOLE_NANOS,
@@ -381,6 +383,21 @@ def test_an_answer_that_its_only_caller_reads_no_more_is_cut_off():
     calls = play(stream(*pieces), make_calls=make_calls)
 
     assert calls.receipt(1).outcome is Outcome.HUNG_UP
+
+
+def test_a_call_after_a_purge_shares_no_answer_asked_for_before_it():
+    async def make_calls(calls: SharedCalls) -> None:
+        first = calls.begin()
+        await asyncio.sleep(1.0)
+        calls.seconds = 2.0
+        calls.cache.note_purge(
+            AnswerPurge(team=KEY.team, scope=PurgeScope.TEAM, purged_at=NOW + 1.0)
+        )
+        later = [calls.begin(), calls.begin()]
+        done = await asyncio.gather(first, *later)
+        assert [one.cache for one in done] == ["miss", "miss", "hit; age=0"]
+
+    assert play(LATE, LATE, make_calls=make_calls).sent_count == 2
 
 
 def test_a_call_without_a_seed_or_temperature_0_is_sent_each_time():
