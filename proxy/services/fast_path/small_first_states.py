@@ -7,12 +7,13 @@ calls of the last seconds are not counted; what cannot be read is begun anew, wi
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from proxy.fast_path.small_first.call_traits import TRAIT_NAMES
 from proxy.fast_path.small_first.loss_bound import RATES
@@ -51,8 +52,16 @@ _decode: Final = msgspec.json.Decoder(_StoredState).decode
 class StateFiles:
     """The files of one gateway."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, run: Callable[..., Awaitable[None]] = asyncio.to_thread
+    ) -> None:
+        """Keep files in a folder.
+
+        Args:
+            run: Runs a function on a thread.
+        """
         self._folder = folder
+        self._run = run
         self._saved: dict[tuple[str, str], tuple[int, int]] = {}
 
     def load(self) -> dict[tuple[str, str], TeamControl]:
@@ -76,24 +85,62 @@ class StateFiles:
             version = state.control.calls, state.control.verdicts
             if self._saved.get(key) == version:
                 continue
-            content = msgspec.json.encode(_StoredState(_FORM, *key, state))
+            stored = _StoredState(_FORM, *key, _copy(state))
             try:
-                await asyncio.to_thread(_write, self._path(key), content)
+                await self._run(_write, self._path(key), stored)
             except OSError as error:
                 _log.warning("The state of a small-first rule was not stored: %s", error)
                 return
             self._saved[key] = version
         for key in [key for key in self._saved if key not in states]:
             del self._saved[key]
-            await asyncio.to_thread(self._path(key).unlink, missing_ok=True)
+            await self._run(self._path(key).unlink, missing_ok=True)
 
     def _path(self, key: tuple[str, str]) -> Path:
         name = blake2b("\0".join(key).encode(), digest_size=16).hexdigest()
         return self._folder / f"{name}.json"
 
 
-def _write(path: Path, content: bytes) -> None:
+def _copy(state: TeamControl) -> TeamControl:
+    """A copy that stays as it is while calls go on; what never changes is shared."""
+    control, model = state.control, state.control.model
+    features = {
+        name: replace(record, sums=[*record.sums], neighbours=[*record.neighbours])
+        for name, record in model.features.items()
+    }
+    model = replace(
+        model,
+        features=features,
+        products=[[*line] for line in model.products],
+        by_loss=[*model.by_loss],
+        weights=[*model.weights],
+    )
+    bound = replace(control.bound, totals=[*control.bound.totals])
+    pending, recent = {**control.pending}, [*control.recent]
+    control = replace(control, bound=bound, model=model, pending=pending, recent=recent)
+    return replace(state, control=control)
+
+
+def _encode(stored: _StoredState) -> bytes:
+    """The content of a file, encoded in small parts: meanwhile the encoder stops all threads."""
+    state = stored.state
+    control, model = state.control, state.control.model
+    features = {name: _encoded(record) for name, record in model.features.items()}
+    pending = {call_id: _encoded(call) for call_id, call in control.pending.items()}
+    fitted = {**asdict(model), "features": features}
+    controlled = {**asdict(control), "model": fitted, "pending": pending}
+    return msgspec.json.encode(
+        {**asdict(stored), "state": {**asdict(state), "control": controlled}}
+    )
+
+
+def _encoded(part: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(part))
+
+
+def _write(path: Path, stored: _StoredState) -> None:
     """Replace a file at once: a kill leaves the old one or the new one."""
+    content = _encode(stored)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -1,11 +1,14 @@
 """States of teams under rules outlive a restart; what cannot be read is left out."""
 
 import asyncio
+import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proxy.fast_path.small_first.call_traits import read_traits
+from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.fast_path.small_first.loss_control import LossPromise, new_control
 from proxy.services.fast_path.small_first_states import StateFiles, TeamControl
 
@@ -47,6 +50,26 @@ def test_only_states_that_changed_are_written_again(tmp_path):
     save(files, states)
 
     assert set(StateFiles(tmp_path).load()) == {KEY}
+
+
+def test_state_is_encoded_on_a_thread_as_it_was_when_saving_began(tmp_path):
+    live = state(60)
+    live.control.decide("awaited", "chat", TRAITS, (0.0, 0.0))
+    before = copy.deepcopy(live)
+
+    async def run_late(function: Any, path: Path, stored: Any) -> None:
+        assert not isinstance(stored, bytes)
+        for number in range(60):
+            live.control.decide(f"late {number}", "other", TRAITS, (0.0, 0.0))
+            live.control.learn("chat", TRAITS, 1.0)
+        live.control.record_verdict("awaited", Verdict.WORSE)
+        live.pairs += 1
+        function(path, stored)
+
+    save(StateFiles(tmp_path, run_late), {KEY: live})
+
+    assert live != before
+    assert StateFiles(tmp_path).load() == {KEY: before}
 
 
 def test_file_goes_with_its_state(tmp_path):
