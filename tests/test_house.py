@@ -42,6 +42,7 @@ BROAD = {
     "proxy/services/planning/planning.py",
     "proxy/services/compaction/compactor.py",
     "proxy/services/engines/replica_routing.py",
+    "proxy/services/fast_path/comparisons.py",
     "proxy/services/fast_path/small_first.py",
     "proxy/services/telemetry/otlp_export.py",
 }

@@ -125,8 +125,8 @@ def _encode(stored: _StoredState) -> bytes:
     """The content of a file, encoded in small parts: meanwhile the encoder stops all threads."""
     state = stored.state
     control, model = state.control, state.control.model
-    features = {name: _encoded(record) for name, record in model.features.items()}
-    pending = {call_id: _encoded(call) for call_id, call in control.pending.items()}
+    features = {name: _encode_part(record) for name, record in model.features.items()}
+    pending = {call_id: _encode_part(call) for call_id, call in control.pending.items()}
     fitted = {**asdict(model), "features": features}
     controlled = {**asdict(control), "model": fitted, "pending": pending}
     return msgspec.json.encode(
@@ -134,7 +134,7 @@ def _encode(stored: _StoredState) -> bytes:
     )
 
 
-def _encoded(part: object) -> msgspec.Raw:
+def _encode_part(part: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(part))
 
 
