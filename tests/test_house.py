@@ -37,6 +37,7 @@ PARAMETER_WALL = 6
 BROAD = {
     "proxy/api/endpoint.py",
     "proxy/calls/attempts/recalling.py",
+    "proxy/calls/shared_answers/serving.py",
     "proxy/reloading.py",
     "proxy/services/background.py",
     "proxy/services/planning/planning.py",

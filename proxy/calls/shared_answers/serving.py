@@ -251,7 +251,7 @@ class _SharedCall:
 
 
 async def _ask(context: CallContext, question: Awaitable[T | None]) -> T | None:
-    """What the cache answers; None where it fails: then the call goes upstream.
+    """Asks the cache; None where it fails, for then the call goes upstream.
 
     Raises:
         ProxyError: The call ended meanwhile; its receipt is kept.

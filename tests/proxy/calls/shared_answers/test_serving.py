@@ -25,7 +25,6 @@ from tests.proxy.calls.shared_answers.shared_calls import (
     STREAMED,
     WHOLE,
     WHOLE_NANOS,
-    CacheWithFaults,
     SharedCalls,
     play,
 )
@@ -327,49 +326,6 @@ def test_a_hit_counts_as_a_request_and_is_refused_where_none_is_left():
     calls = play(ANSWER, make_calls=make_calls)
 
     assert (calls.receipt(2).outcome, calls.receipt(2).status) == (Outcome.REFUSED, 429)
-
-
-async def fail() -> None:
-    raise TypeError("unhashable type: 'list'")
-
-
-@pytest.mark.parametrize("part", ["read", "fetch", "keep"])
-def test_a_cache_that_fails_costs_a_call_nothing(part, caplog):
-    async def make_calls(calls: SharedCalls) -> None:
-        faulty = CacheWithFaults(calls.cache, **{part: fail})
-        calls.table = replace(calls.table, answers=faulty)
-        done = await calls.make()
-        assert (done.error, done.caller.body) == (None, WHOLE)
-        assert calls.cache.flights == {}
-
-    calls = play(ANSWER, make_calls=make_calls)
-
-    assert calls.receipt(1).outcome is Outcome.ANSWERED
-    assert "unhashable" in caplog.text
-
-
-@pytest.mark.parametrize("part", ["read", "fetch"])
-def test_a_caller_that_leaves_while_the_cache_is_asked_has_a_receipt(part):
-    async def make_calls(calls: SharedCalls) -> None:
-        slow = CacheWithFaults(calls.cache, **{part: lambda: asyncio.sleep(5.0)})
-        calls.table = replace(calls.table, answers=slow)
-        done = await calls.make(caller=FakeCaller(leaves_after=1.0))
-        assert done.error is not None
-        assert done.error.status == 499
-
-    calls = play(make_calls=make_calls)
-
-    assert (calls.sent_count, calls.receipt(1).outcome) == (0, Outcome.HUNG_UP)
-
-
-def test_an_answer_is_kept_though_its_caller_leaves_with_the_last_byte():
-    async def make_calls(calls: SharedCalls) -> None:
-        slow = CacheWithFaults(calls.cache, keep=lambda: asyncio.sleep(5.0))
-        calls.table = replace(calls.table, answers=slow)
-        await calls.make(caller=FakeCaller(leaves_after=2.0))
-        assert (await calls.make()).cache.startswith("hit")
-
-    assert play(ANSWER, make_calls=make_calls).sent_count == 1
 
 
 def test_an_answer_that_its_only_caller_reads_no_more_is_cut_off():
