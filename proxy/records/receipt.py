@@ -51,6 +51,10 @@ class PhasesFrom(StrEnum):
     BOTH = "engine+gateway"  #: It reported prefill and decode; the queue is the rest of the wait.
 
 
+#: Error code on the receipt of a draft that the answer overtook.
+DRAFT_ENDED: Final = "draft_ended"
+
+
 class ServedBy(StrEnum):
     """The part of the fast path that served an attempt."""
 

@@ -35,7 +35,7 @@ from proxy.calls.route_choice import RouteChoice
 from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import ProxyError, UpstreamError
 from proxy.providers.port import Reader
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import DRAFT_ENDED, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 
@@ -43,8 +43,6 @@ _log = logging.getLogger("thriftgate.upstreams")
 
 #: The attempt's number on a draft's receipt; no call has as many other attempts.
 DRAFT_NUMBER: Final = 1000
-#: Error code on the receipt of a draft that the answer overtook.
-DRAFT_ENDED: Final = "draft_ended"
 #: Header by which an upstream knows a call that it got before; the draft is another one.
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
 

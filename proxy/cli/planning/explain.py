@@ -7,13 +7,20 @@ from typing import Annotated, Final
 import typer
 
 from compaction.policy import CompactionMode
-from proxy.calls.drafts.drafting import DRAFT_ENDED
 from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.fast_path.attempt_text import fast_path_text
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
-from proxy.records.receipt import Outcome, PhasesFrom, Receipt, ServedBy, dollars, recall_text
+from proxy.records.receipt import (
+    DRAFT_ENDED,
+    Outcome,
+    PhasesFrom,
+    Receipt,
+    ServedBy,
+    dollars,
+    recall_text,
+)
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
