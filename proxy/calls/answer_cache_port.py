@@ -22,7 +22,7 @@ class AnswerCachePort(Protocol):
     """Keeps answers that may be given again to equal calls.
 
     Attributes:
-        flights: Answers under way that equal calls may share, by the key of their call.
+        flights: Answers under way that equal calls may share, by their key.
     """
 
     flights: MutableMapping[str, object]

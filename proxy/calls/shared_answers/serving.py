@@ -131,10 +131,10 @@ class _SharedCall:
         """
         answers, request, context = self._answers, self._request, self._context
         answers.count(context.call, CacheResult.MISS, None)
-        flight = Flight(request.key, recording_bound(len(answers.flights)), request)
+        flight = Flight(request.flight_key, recording_bound(len(answers.flights)), request)
         reader = flight.join()
         if self._joinable_flight() is None:
-            answers.flights[request.key] = flight
+            answers.flights[flight.key] = flight
         recording = RecordingCaller(context.caller, flight, reader)
         watchdog = context.watchdog if isinstance(context.watchdog, CallWatchdog) else None
         if watchdog is not None:
@@ -188,7 +188,7 @@ class _SharedCall:
         try:
             head = await reader.head()
             if head is not None:
-                headers = {**head.headers, CACHE_HEADER: f"miss; key={flight.key}"}
+                headers = {**head.headers, CACHE_HEADER: f"miss; key={self._request.key}"}
                 own_head = Head(head.status, headers, head.model, head.notes)
                 delivery = FlightDelivery(reader, caller, receipt, nullcontext(), stall_s)
                 await delivery.deliver(own_head, b"")
@@ -237,7 +237,7 @@ class _SharedCall:
 
     def _joinable_flight(self) -> Flight | None:
         """The answer that an equal call is getting; None where there is none to join."""
-        flight = self._answers.flights.get(self._request.key)
+        flight = self._answers.flights.get(self._request.flight_key)
         if not isinstance(flight, Flight) or not flight.is_joinable:
             return None
         first = flight.request

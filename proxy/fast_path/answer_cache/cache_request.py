@@ -34,6 +34,10 @@ _KEY_HEADERS: Final = (
     "openai-project",
 )
 
+#: Fields that offer tools, in any API.
+#: Sources: OpenAI API reference, chat and responses; Anthropic API reference, messages (2026-11).
+_TOOL_FIELDS: Final = ("tools", "functions", "mcp_servers")
+
 _decode = msgspec.json.Decoder().decode
 
 
@@ -44,6 +48,7 @@ class CacheRequest(msgspec.Struct, frozen=True, kw_only=True):
         key: Equal for equal calls of one team and feature alone.
         body: Its JSON, without the ignored fields.
         tags: Names by which its answer may be purged.
+        offers_tools: True if its answer may call a tool.
     """
 
     call: Call
@@ -52,6 +57,13 @@ class CacheRequest(msgspec.Struct, frozen=True, kw_only=True):
     policy: AnswerCachePolicy
     control: CacheControl = ANYTHING
     tags: tuple[str, ...] = ()
+    offers_tools: bool = False
+
+    @property
+    def flight_key(self) -> str:
+        """The key of its answer under way: its own where equal calls may not share a tool call."""
+        is_shared = self.policy.reusable or not self.offers_tools
+        return self.key if is_shared else self.call.id
 
     def accepts(self, age_s: float) -> bool:
         """True if an answer of this age may be given."""
@@ -93,10 +105,24 @@ def read_request(
         return None
     if not isinstance(body, dict) or not (policy.reusable or _repeats(call, body)):
         return None
+    offers_tools = _offers_tools(call, body)
     for path in policy.ignore_fields:
         _remove(body, path)
-    key = request_key(call, body, routes)
-    return CacheRequest(call=call, key=key, body=body, policy=policy, control=control, tags=tags)
+    return CacheRequest(
+        call=call,
+        key=request_key(call, body, routes),
+        body=body,
+        policy=policy,
+        control=control,
+        tags=tags,
+        offers_tools=offers_tools,
+    )
+
+
+def _offers_tools(call: Call, body: dict[str, Any]) -> bool:
+    """True if a body offers tools, or names a stored prompt that may."""
+    has_stored_prompt = call.endpoint == "responses" and bool(body.get("prompt"))
+    return has_stored_prompt or any(body.get(name) for name in _TOOL_FIELDS)
 
 
 def _repeats(call: Call, body: dict[str, Any]) -> bool:

@@ -35,7 +35,7 @@ class AnswerCache:
     """Keeps the answers of one process.
 
     Attributes:
-        flights: Answers under way that equal calls may share, by the key of their call.
+        flights: Answers under way that equal calls may share, by their key.
         knows_purges: True once the purges of all processes are noted; before, none of another
             process's answers is given.
     """

@@ -22,6 +22,7 @@ from tests.proxy.calls.shared_answers.shared_calls import (
     BODY,
     EVENTS,
     NOW,
+    POLICY,
     STREAMED,
     WHOLE,
     WHOLE_NANOS,
@@ -189,6 +190,32 @@ def test_a_hundred_equal_calls_at_once_are_one_call_upstream():
     saved = [receipt.fast_path_nanos for receipt in calls.receipts[1:]]
     assert saved == [WHOLE_NANOS] * 99
     assert {receipt.status for receipt in calls.receipts} == {200}
+
+
+TOOLS = b'"tools":[{"type":"function","function":{"name":"pay"}}],"messages":'
+TOOL_CALL = WHOLE.replace(b'"content":"Hi"', b'"tool_calls":[{"id":"1"}]')
+
+
+@pytest.mark.parametrize(("policy", "sent"), [(POLICY, 2), (REUSABLE, 1)], ids=["not", "reusable"])
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (BODY, ScriptedAnswer([After(5.0, TOOL_CALL)])),
+        (STREAMED, stream(EVENTS[0], After(5.0, EVENTS[1]), *EVENTS[2:])),
+    ],
+    ids=["whole", "stream"],
+)
+def test_equal_calls_that_offer_tools_share_an_answer_only_where_it_is_reusable(
+    body, answer, policy, sent
+):
+    async def make_calls(calls: SharedCalls) -> None:
+        offering = body.replace(b'"messages":', TOOLS)
+        done = await asyncio.gather(calls.begin(offering), calls.begin(offering))
+
+        assert {one.error for one in done} == {None}
+        assert calls.cache.flights == {}
+
+    assert play(answer, answer, make_calls=make_calls, policy=policy).sent_count == sent
 
 
 def test_a_late_joiner_gets_a_stream_from_its_start_as_it_comes():

@@ -212,3 +212,25 @@ def test_an_answer_is_accepted_up_to_the_age_that_policy_and_caller_allow():
     assert free is not None
     assert (found.accepts(10.0), found.accepts(10.5), found.tags) == (True, False, ("kb",))
     assert (free.accepts(59.9), free.accepts(60.0)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "endpoint", "offers_tools"),
+    [
+        ({"tools": [{"type": "function"}]}, "chat/completions", True),
+        ({"functions": [{"name": "pay"}]}, "chat/completions", True),
+        ({"mcp_servers": [{"url": "https://example.com"}]}, "messages", True),
+        ({"prompt": {"id": "pmpt_1"}}, "responses", True),
+        ({"prompt": "Hi"}, "completions", False),
+        ({"tools": []}, "messages", False),
+        ({}, "messages", False),
+    ],
+)
+def test_equal_calls_that_offer_tools_share_no_answer_under_way(fields, endpoint, offers_tools):
+    found = request({**BODY, **fields}, REPEATED, endpoint=endpoint, id="call_7")
+    reusable = request({**BODY, **fields}, endpoint=endpoint, id="call_7")
+
+    assert found is not None
+    assert reusable is not None
+    assert found.flight_key == ("call_7" if offers_tools else found.key)
+    assert reusable.flight_key == reusable.key
