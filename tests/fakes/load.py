@@ -18,6 +18,8 @@ class Load:
 
     Attributes:
         pause: Seconds a caller waits between two calls.
+        questions: Number of questions that all of them ask again; 0 where each call has its own.
+        hits: Answers that came from the cache, or were shared.
         delivered: The calls whose answers arrived whole, by the id their answers carry.
         refused: How many were answered with an error, by status and code.
         broken: How many were broken off, or never reached anybody.
@@ -29,6 +31,8 @@ class Load:
     key: str
     callers: int = 32
     pause: float = 0.0
+    questions: int = 0
+    hits: int = 0
     delivered: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     broken: int = 0
@@ -61,11 +65,13 @@ class Load:
         while not stop.is_set():
             turn += 1
             model = ("gpt-lab", "claude-lab")[number // 2 % 2]
+            own = f"Caller {number}, call {turn}."
+            text = f"Question {turn % self.questions}." if self.questions else own
             body = orjson.dumps(
                 {
                     "model": model,
                     "stream": number % 2 == 0,
-                    "messages": [{"role": "user", "content": f"Caller {number}, call {turn}."}],
+                    "messages": [{"role": "user", "content": text}],
                 }
             )
             try:
@@ -95,4 +101,5 @@ class Load:
         else:
             assert b"data: [DONE]" in received if is_stream else orjson.loads(received)["choices"]
             self.delivered.append(call_id)
+            self.hits += answer.headers.get("x-thriftgate-cache", "").startswith("hit")
             self.slowest = max(self.slowest, time.monotonic() - began)

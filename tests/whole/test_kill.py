@@ -9,13 +9,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.bench.kill import kill_under_load
+from proxy.fast_path.answer_cache.cached_answer import reason_not_kept
+from tests.bench.kill import kill_sharing_answers, kill_under_load
 from tests.bench.outage import outage, took
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.ledger_check import check_ledger
 from tests.fakes.load import Load
 from tests.fakes.postgres import SERVER, schema
+from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 from tests.fakes.serve_process import serve_process
 
 
@@ -51,6 +53,24 @@ def test_kill_9_under_load_loses_and_doubles_no_call_that_was_delivered(
     assert ledger.doubled == 0
     assert ledger.adrift == {}
     assert ledger.undrained == 0
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
+def test_kill_9_of_gateway_and_redis_loses_no_receipt_of_a_hit_and_tears_no_answer(
+    tmp_path: Path,
+) -> None:
+    with own_redis(tmp_path) as redis:
+        load, ledger, stored = kill_sharing_answers(tmp_path, redis, kills=1, pause=PAUSE)
+
+    assert ledger.delivered > 200
+    assert load.hits > 50
+    assert load.broken > 0
+    assert (ledger.lost, ledger.doubled, ledger.adrift) == ([], 0, {})
+    assert ledger.undrained == 0
+    assert stored
+    for answer in stored:
+        assert answer is not None
+        assert reason_not_kept("chat/completions", answer.body, keeps_tool_calls=False) == ""
 
 
 def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path: Path) -> None:
