@@ -16,10 +16,11 @@ class CacheResult(StrEnum):
     HIT = "hit"  #: It was answered by an answer given before.
     SHARED = "shared"  #: It was answered by the answer to an equal call under way.
     MISS = "miss"  #: It was sent upstream.
+    FAILED = "failed"  #: A part of the cache failed; the call went on without it.
 
 
 class AnswerCachePort(Protocol):
-    """Keeps answers that may be given again to equal calls.
+    """Keeps answers that may be given again to equal calls; a call goes on where a part fails.
 
     Attributes:
         flights: Answers under way that equal calls may share, by their key.
@@ -44,19 +45,15 @@ class AnswerCachePort(Protocol):
         ...
 
     async def fetch(self, request: CacheRequest) -> CachedAnswer | None:
-        """The answer that is kept elsewhere, if it comes soon; never raises."""
+        """The answer that is kept elsewhere, if it comes soon."""
         ...
 
     async def keep(self, request: CacheRequest, answer: CachedAnswer) -> None:
-        """Keep an answer, if it is one that may be given again; never raises."""
+        """Keep an answer, if it is one that may be given again."""
         ...
 
     def is_purged(self, request: CacheRequest) -> bool:
         """True if the answer to a call, perhaps under way, was purged since it was asked for."""
-        ...
-
-    def age_s(self, answer: CachedAnswer) -> float:
-        """Seconds since the answer was asked for."""
         ...
 
     def count(self, call: Call, result: CacheResult, saved_nanos: int | None) -> None:

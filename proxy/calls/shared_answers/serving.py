@@ -14,7 +14,7 @@ A call waits for two equal calls at most that got no answer; then it goes alone.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -71,11 +71,12 @@ async def serve_shared(
         ProxyError: As ``pipeline.serve``.
     """
     call = context.call
-    request = await _ask(context, answers.read(call, _requested_routes(context, decision)))
+    cache = _GuardedCache(context, answers)
+    request = await cache.ask(answers.read(call, _requested_routes(context, decision)))
     if request is None:
         await serve_upstream(context)
         return
-    sharing = _SharedCall(context, decision, answers, request)
+    sharing = _SharedCall(context, decision, cache, request)
     for _ in range(_MAX_FAILED_LEADERS):
         if await sharing.answer():
             return
@@ -99,12 +100,13 @@ class _SharedCall:
         self,
         context: CallContext,
         decision: RoutingDecision,
-        answers: AnswerCachePort,
+        cache: "_GuardedCache",
         request: CacheRequest,
     ) -> None:
         self._context = context
         self._decision = decision
-        self._answers = answers
+        self._cache = cache
+        self._answers = cache.answers
         self._request = request
         self.has_followed = False
 
@@ -117,7 +119,7 @@ class _SharedCall:
             return True
         if self.has_followed:
             return False
-        answer = await _ask(self._context, self._answers.fetch(self._request))
+        answer = await self._cache.ask(self._answers.fetch(self._request))
         if answer is not None:
             await self._give(answer)
             return True
@@ -130,7 +132,7 @@ class _SharedCall:
             ProxyError: As ``pipeline.serve``.
         """
         answers, request, context = self._answers, self._request, self._context
-        answers.count(context.call, CacheResult.MISS, None)
+        self._cache.count(CacheResult.MISS)
         flight = Flight(request.flight_key, recording_bound(len(answers.flights)), request)
         reader = flight.join()
         if self._joinable_flight() is None:
@@ -158,7 +160,7 @@ class _SharedCall:
 
     async def _answer_from_memory(self) -> bool:
         """Answer the call by what this process has; False where it has nothing."""
-        answer = self._answers.find(self._request)
+        answer = self._cache.look_up(partial(self._answers.find, self._request))
         if answer is not None:
             await self._give(answer)
             return True
@@ -169,13 +171,12 @@ class _SharedCall:
         if not await follow(self._context, flight.join(), self._decision.choices[0]):
             return False
         saved = flight.receipt.cost_nanos if flight.receipt is not None else None
-        self._answers.count(self._context.call, CacheResult.SHARED, saved)
+        self._cache.count(CacheResult.SHARED, saved)
         return True
 
     async def _give(self, answer: CachedAnswer) -> None:
-        self._answers.count(self._context.call, CacheResult.HIT, answer.cost_nanos)
-        age_s = self._answers.age_s(answer)
-        await deliver_recorded(self._context, answer, age_s, self._decision.choices[0])
+        self._cache.count(CacheResult.HIT, answer.cost_nanos)
+        await deliver_recorded(self._context, answer, self._decision.choices[0])
 
     async def _deliver_own(self, reader: FlightReader) -> None:
         """Give the first call's caller its answer; it may stop reading without harm to others."""
@@ -241,7 +242,13 @@ class _SharedCall:
         if not isinstance(flight, Flight) or not flight.is_joinable:
             return None
         first = flight.request
-        return None if first is not None and self._answers.is_purged(first) else flight
+        if first is None:
+            return flight
+        return (
+            flight
+            if self._cache.look_up(partial(self._answers.is_purged, first)) is False
+            else None
+        )
 
     def _remove(self, flight: Flight) -> None:
         """Let equal calls share this answer no longer."""
@@ -250,20 +257,49 @@ class _SharedCall:
             del flights[flight.key]
 
 
-async def _ask(context: CallContext, question: Awaitable[T | None]) -> T | None:
-    """Asks the cache; None where it fails, for then the call goes upstream.
+class _GuardedCache:
+    """The cache as one call asks it: where it fails, the call goes upstream.
 
-    Raises:
-        ProxyError: The call ended meanwhile; its receipt is kept.
-        CancelledError: The same.
+    Attributes:
+        answers: The cache itself.
     """
-    try:
-        return await question
-    except asyncio.CancelledError as cancelled:
-        raise record_unsent(context, AttemptInfo(call=context.call), cancelled) from None
-    except Exception:  # noqa: BLE001 - an optimiser's mistake must not cost the call
-        _log.exception("Call %s goes past the cache of answers.", context.call.id)
-        return None
+
+    def __init__(self, context: CallContext, answers: AnswerCachePort) -> None:
+        self._context = context
+        self.answers = answers
+
+    async def ask(self, question: Awaitable[T | None]) -> T | None:
+        """The answer to a question that may take a while; None where the cache fails.
+
+        Raises:
+            ProxyError: The call ended meanwhile; its receipt is kept.
+            CancelledError: The same.
+        """
+        try:
+            return await question
+        except asyncio.CancelledError as cancelled:
+            info = AttemptInfo(call=self._context.call)
+            raise record_unsent(self._context, info, cancelled) from None
+        except Exception:  # noqa: BLE001 - an optimiser's mistake must not cost the call
+            self._note_failure()
+            return None
+
+    def look_up(self, question: Callable[[], T]) -> T | None:
+        """The answer to a question; None where the cache fails."""
+        try:
+            return question()
+        except Exception:  # noqa: BLE001 - as above
+            self._note_failure()
+            return None
+
+    def count(self, result: CacheResult, saved_nanos: int | None = None) -> None:
+        """Count the call."""
+        self.look_up(partial(self.answers.count, self._context.call, result, saved_nanos))
+
+    def _note_failure(self) -> None:
+        _log.exception("Call %s goes past the cache of answers.", self._context.call.id)
+        with suppress(Exception):
+            self.answers.count(self._context.call, CacheResult.FAILED, None)
 
 
 def recording_bound(flights: int) -> int:

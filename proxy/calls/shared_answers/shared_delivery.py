@@ -28,15 +28,14 @@ CACHE_HEADER: Final = "x-thriftgate-cache"
 _MEDIA: Final = "content-type"
 
 
-async def deliver_recorded(
-    context: CallContext, answer: CachedAnswer, age_s: float, choice: RouteChoice
-) -> None:
+async def deliver_recorded(context: CallContext, answer: CachedAnswer, choice: RouteChoice) -> None:
     """Give a caller an answer that was given before.
 
     Raises:
         ProxyError: The call's rate is limited; nothing was sent.
         ClientDisconnected: The caller left.
     """
+    age_s = max(context.call.arrived - answer.started, 0.0)
     note = f"answered from the cache: the answer to {answer.call_id}, {age_s:.0f} s old"
     settlement = Settlement(context, note)
     try:

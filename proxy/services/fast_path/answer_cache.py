@@ -84,7 +84,7 @@ class AnswerCache:
         answer = self._memory.get(call.key.team, request.key)
         if answer is None:
             return None
-        age, is_purged = self.age_s(answer), self._purges.covers(answer)
+        age, is_purged = self._age_s(answer), self._purges.covers(answer)
         if not is_purged and request.accepts(age):
             return answer
         if is_purged or age >= request.policy.ttl:
@@ -98,7 +98,7 @@ class AnswerCache:
         answer, call = await self._shared.get(request.key), request.call
         if answer is None or (answer.team, answer.key) != (call.key.team, request.key):
             return None
-        if self._purges.covers(answer) or not request.accepts(self.age_s(answer)):
+        if self._purges.covers(answer) or not request.accepts(self._age_s(answer)):
             return None
         self._memory.put(answer)
         return answer
@@ -126,8 +126,8 @@ class AnswerCache:
         names = purge_names(call.feature, request.key, request.tags)
         return self._purges.covers_names(call.key.team, names, call.arrived)
 
-    def age_s(self, answer: CachedAnswer) -> float:
-        """As ``AnswerCachePort.age_s``."""
+    def _age_s(self, answer: CachedAnswer) -> float:
+        """Seconds since an answer was asked for."""
         return max(self._now() - answer.started, 0.0)
 
     def count(self, call: Call, result: CacheResult, saved_nanos: int | None) -> None:

@@ -112,10 +112,6 @@ class SimilarAnswerCache:
         """As ``AnswerCachePort.is_purged``."""
         return self._exact.is_purged(request)
 
-    def age_s(self, answer: CachedAnswer) -> float:
-        """As ``AnswerCachePort.age_s``."""
-        return self._exact.age_s(answer)
-
     def count(self, call: Call, result: CacheResult, saved_nanos: int | None) -> None:
         """As ``AnswerCachePort.count``."""
         self._exact.count(call, result, saved_nanos)

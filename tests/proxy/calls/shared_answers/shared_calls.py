@@ -1,8 +1,9 @@
 """Equal calls of one feature through the whole pipeline, before an upstream with a script."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from inspect import iscoroutinefunction
 from typing import Any
 
 from proxy.calls.eligibility.retry_policy import RetryPolicy
@@ -56,10 +57,10 @@ class CacheWithFaults:
 
     Args:
         cache: The one that does the rest.
-        parts: What is awaited first, by the name of the part.
+        parts: What is called or awaited first, by the name of the part.
     """
 
-    def __init__(self, cache: AnswerCache, **parts: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, cache: AnswerCache, **parts: Callable[[], Any]) -> None:
         self._cache = cache
         self._parts = parts
 
@@ -72,7 +73,11 @@ class CacheWithFaults:
             await self._parts[name]()
             return await part(*values)
 
-        return wait_first
+        def call_first(*values: Any) -> Any:
+            self._parts[name]()
+            return part(*values)
+
+        return wait_first if iscoroutinefunction(part) else call_first
 
 
 @dataclass

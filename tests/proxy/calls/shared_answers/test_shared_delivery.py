@@ -91,22 +91,24 @@ def test_a_caller_that_leaves_while_a_hit_is_counted_has_a_receipt_without_cost(
     assert (left.outcome, left.status, left.cost_nanos) == (Outcome.HUNG_UP, 499, 0)
 
 
-async def fail() -> None:
+def fail() -> None:
     raise TypeError("unhashable type: 'list'")
 
 
-@pytest.mark.parametrize("part", ["read", "fetch", "keep"])
+@pytest.mark.parametrize("part", ["read", "find", "fetch", "keep", "is_purged", "count"])
 def test_a_cache_that_fails_costs_a_call_nothing(part, caplog):
+    answer = ScriptedAnswer([After(1.0, WHOLE)])
+
     async def make_calls(calls: SharedCalls) -> None:
         faulty = CacheWithFaults(calls.cache, **{part: fail})
         calls.table = replace(calls.table, answers=faulty)
-        done = await calls.make()
-        assert (done.error, done.caller.body) == (None, WHOLE)
+        for done in await asyncio.gather(calls.begin(), calls.begin()):
+            assert (done.error, done.caller.body) == (None, WHOLE)
         assert calls.cache.flights == {}
 
-    calls = play(ScriptedAnswer([WHOLE]), make_calls=make_calls)
+    calls = play(answer, answer, make_calls=make_calls)
 
-    assert calls.receipt(1).outcome is Outcome.ANSWERED
+    assert {calls.receipt(number).outcome for number in (1, 2)} == {Outcome.ANSWERED}
     assert "unhashable" in caplog.text
 
 
