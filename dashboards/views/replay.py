@@ -42,6 +42,28 @@ class FeatureRow(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[float | None, ...]
 
 
+class ReusedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of one feature, or of all, that the answer cache would have served.
+
+    Attributes:
+        feature: Its name; "" for calls that name none.
+        calls: All calls.
+        repeating: Calls whose answers may be given again, by request or declaration.
+        hits: Calls that a kept answer would have served.
+        nanos: Cost of these without it; None where a price is unknown.
+        equal: Calls equal to any earlier one: no exact cache has more hits.
+        equal_nanos: Cost of these; None likewise.
+    """
+
+    feature: str
+    calls: int
+    repeating: int
+    hits: int
+    nanos: int | None
+    equal: int
+    equal_nanos: int | None
+
+
 class SavingStep(msgspec.Struct, frozen=True, kw_only=True):
     """Something to do for savings.
 
@@ -87,6 +109,9 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
         ways: One row for each way, and one for the least that these prompts can cost.
         remarks: Facts besides the figures.
         curves: Cumulative costs; None where a price is unknown.
+        reuse_summary: The calls that kept answers would have served, in a sentence; "" for none.
+        reused: Calls that kept answers would have served, by feature, most hits first; features
+            without an equal call are left out.
     """
 
     headline: str
@@ -96,3 +121,5 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     ways: tuple[WayRow, ...]
     remarks: tuple[str, ...]
     curves: CostCurves | None
+    reuse_summary: str = ""
+    reused: tuple[ReusedRow, ...] = ()

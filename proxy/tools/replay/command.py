@@ -66,19 +66,37 @@ _PlotFile = Annotated[
         callback=_check_plot,
     ),
 ]
+_Ttl = Annotated[
+    str,
+    typer.Option(
+        "--ttl",
+        metavar="DURATION",
+        help="Time for which the answer cache gives an answer again.",
+    ),
+]
+_Reusable = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reusable",
+        metavar="FEATURE",
+        help="A feature whose answers may all be given again, whatever its calls ask for.",
+    ),
+]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callable[..., None]:
     """The command."""
 
-    def replay_command(
+    def replay_command(  # noqa: PLR0913 - options of a command
         files: _Files,
         *,
         model: _ModelName = "",
         speed: _Speed = 1.0,
         gap: _Gap = 2.0,
         plot: _PlotFile = None,
+        ttl: _Ttl = "1h",
+        reusable: _Reusable = None,
         as_json: _AsJson = False,
     ) -> None:
         """Show what recorded calls cost, and what the gateway would have saved on them.
@@ -92,13 +110,15 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         from proxy.errors import OperatorError
         from proxy.tools.replay.log_replay import LogReplay
         from proxy.tools.replay.report import replay_report
+        from proxy.tools.replay.reused_answers import AnswerReuse
         from proxy.tools.replay.source import RecordedSource
 
+        reuse = AnswerReuse(_ttl_seconds(ttl), reusable or ())
         with _progress_bar(files) as tell:
             source = RecordedSource(files, gap=gap, speed=speed, tell=tell)
             try:
                 day = now() // _DAY * _DAY
-                outcome = LogReplay(models.find, day, chosen).replay(source)
+                outcome = LogReplay(models.find, day, chosen, reuse).replay(source)
             except OperatorError as why:
                 typer.echo(str(why), err=True)
                 raise typer.Exit(1) from None
@@ -113,6 +133,16 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
             raise typer.Exit(1)
 
     return replay_command
+
+
+def _ttl_seconds(text: str) -> float:
+    from slo.duration import parse_duration
+    from slo.policies.answer_cache import MAX_TTL_S
+
+    seconds = parse_duration(text)
+    if seconds is None or not 0 < seconds <= MAX_TTL_S:
+        raise typer.BadParameter("write more than 0s and at most 30d, as in 6h", param_hint="--ttl")
+    return seconds
 
 
 def _write_plot(file: Path, report: ReplayReport) -> None:
@@ -131,6 +161,7 @@ def print_report(out: Console, report: ReplayReport) -> None:
         _print_features(out, report)
         _print_actions(out, report)
         _print_ways(out, report)
+        _print_reuse(out, report)
     for remark in report.remarks:
         out.print(remark, soft_wrap=True)
 
@@ -194,6 +225,31 @@ def _print_ways(out: Console, report: ReplayReport) -> None:
     bars = ("█" * (room * (row.nanos or 0) // (maximum or 1)) for row in report.ways)
     barred = [(*row, bar) for row, bar in zip(rows, bars, strict=True)]
     _print_table(out, (*head, ""), barred, left=(0, len(head)))
+    out.print()
+
+
+def _print_reuse(out: Console, report: ReplayReport) -> None:
+    """The calls that kept answers would have served, by feature; nothing without equal calls."""
+    from dashboards.formatting import dollars, percentage
+
+    if not report.reused:
+        return
+    out.print(report.reuse_summary, soft_wrap=True)
+    head = ("feature", "calls", "may be kept", "hits", "share", "saved", "equal in all", "cost")
+    rows = [
+        (
+            row.feature or "(none)",
+            f"{row.calls:,}",
+            f"{row.repeating:,}",
+            f"{row.hits:,}",
+            percentage(row.hits / row.calls),
+            dollars(row.nanos),
+            f"{row.equal:,}",
+            dollars(row.equal_nanos),
+        )
+        for row in report.reused
+    ]
+    _print_table(out, head, rows)
     out.print()
 
 

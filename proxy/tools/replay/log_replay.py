@@ -12,6 +12,11 @@ from proxy.tools.replay.compaction import CompactedVariant, ReplayedCompaction
 from proxy.tools.replay.planning import DEFAULT, PlannedVariant
 from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
+from proxy.tools.replay.reused_answers import (
+    DEFAULT_TTL_S,
+    AnswerReuse,
+    ReusedAnswers,
+)
 from proxy.tools.replay.run import ModelReplay
 from proxy.tools.replay.source import ReasonCount, ReasonCounts
 from proxy.tools.replay.unmoved_text import FeatureNote
@@ -27,6 +32,8 @@ from proxy.tools.replay.variant_totals import (
 DEFAULT_MODEL: Final = "gpt-5.6-terra"
 #: The unmodified way, and the three that a gateway has.
 WAYS: Final = 4
+#: The place of the default among them.
+DEFAULT_WAY: Final = 2
 #: Models of one log; each holds simulated caches of its own.
 _MAX_MODELS: Final = 24
 #: Endings of Bedrock's names for models.
@@ -49,6 +56,8 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         features: The calls by feature, the dearest first; those of models with a price, if any.
         prompt_tokens: Tokens of all prompts by the log's own usage, as far as it has one.
+        reused: The calls of each feature that kept answers would have served; none for no feature.
+        reuse_ttl: Seconds for which an answer is given again.
         curve_calls: Calls up to each point of the curves.
         curves: Cumulative cost of each way at these points; empty where a price is unknown.
     """
@@ -62,6 +71,8 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     waiting: tuple[FeatureNote, ...] = ()
     compaction: ReplayedCompaction
     prompt_tokens: int = 0
+    reused: tuple[ReusedAnswers, ...] = ()
+    reuse_ttl: float = DEFAULT_TTL_S
     curve_calls: tuple[int, ...] = ()
     curves: Sequence[tuple[int, ...]] = ()
 
@@ -77,6 +88,7 @@ class LogReplay:
     Args:
         day: The day whose prices are valid, in seconds since the epoch.
         model: The model to replay every call as; None for each as its own.
+        reuse: Finds the calls that kept answers would have served.
     """
 
     def __init__(
@@ -84,7 +96,9 @@ class LogReplay:
         find_model: Callable[[str], Model | None],
         day: float,
         model: Model | None = None,
+        reuse: AnswerReuse | None = None,
     ) -> None:
+        self._reuse = reuse or AnswerReuse()
         self._find_model = find_model
         self._day = day
         self._model = model
@@ -108,6 +122,7 @@ class LogReplay:
                 continue
             self._calls[run.prompt_reader.public] += 1
             self._costs.add(costs, is_answered=line.is_answered)
+            self._reuse.add(line, (run.prompt_reader.route,), now, costs[DEFAULT_WAY])
             self._unnamed += not line.models
             self._prompt_tokens += line.prompt_tokens or 0
             if line.answer_problem:
@@ -175,6 +190,8 @@ class LogReplay:
             waiting=tuple(sorted(waiting, key=lambda feature: -feature.calls)),
             unmoved=tuple(sorted(unmoved, key=lambda feature: -feature.calls)),
             compaction=compaction,
+            reused=self._reuse.features({f.feature: f.mean_answer_nanos() for f in features}),
+            reuse_ttl=self._reuse.ttl,
             curve_calls=curve_calls,
             curves=curves,
         )

@@ -18,6 +18,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
         origin: Whence its body was shortened; None where it is the caller's own.
         is_native: True if it is a Messages call.
         models: Names of its model, the most telling first; empty where nothing says.
+        ending: Reason that its answer ended for, as its API names it; "" where nothing says.
         answer_problem: Reason that its recorded answer cannot be read; "" for none.
     """
 
@@ -33,6 +34,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     origin: UncompactedConversation | None = None
     is_native: bool = False
     models: tuple[str, ...] = ()
+    ending: str = ""
     answer_problem: str = ""
 
     @property

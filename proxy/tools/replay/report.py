@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
+from msgspec.structs import replace
+
 from dashboards.formatting import dollars, signed_percent
 from dashboards.views.replay import (
     CostCurve,
     CostCurves,
     FeatureRow,
     ReplayReport,
+    ReusedRow,
     SavingStep,
     WayRow,
 )
@@ -19,6 +22,15 @@ from proxy.records.amounts import quantity
 from proxy.tools.replay.compaction import ReplayedCompaction
 from proxy.tools.replay.log_replay import DEFAULT_MODEL, LogOutcome
 from proxy.tools.replay.planning import DEFAULT, WITHOUT_LAYOUTS
+from proxy.tools.replay.reuse_report import (
+    LEGEND as REUSE_LEGEND,
+)
+from proxy.tools.replay.reuse_report import (
+    NO_EQUAL_CALLS,
+    reuse_steps,
+    reuse_summary,
+    reused_rows,
+)
 from proxy.tools.replay.source import ReasonCount, RecordedSource
 from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals, sum_of
 
@@ -77,6 +89,8 @@ def replay_report(outcome: LogOutcome, source: RecordedSource) -> ReplayReport:
         features=tuple(map(_feature_row, outcome.features[:_MAX_FEATURES])),
         actions=tuple(_actions(outcome, rows)) if rows else (),
         ways=(*rows, *_least_row(outcome.features, ways)),
+        reuse_summary=reuse_summary(outcome.reused, outcome.reuse_ttl),
+        reused=_reuse_rows(outcome),
         remarks=tuple(map(_one_line, (*legend, *_remarks(outcome, source, rows), *hint))),
         curves=_curves(outcome),
     )
@@ -125,6 +139,11 @@ def _feature_row(feature: FeatureTotals) -> FeatureRow:
     )
 
 
+def _reuse_rows(outcome: LogOutcome) -> tuple[ReusedRow, ...]:
+    rows = reused_rows(outcome.reused)[:_MAX_FEATURES]
+    return tuple(replace(row, feature=_short(row.feature)) for row in rows)
+
+
 def _change(nanos: int | None, before: int | None) -> float | None:
     if nanos is None or before is None:
         return None
@@ -154,11 +173,7 @@ def _actions(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterator[SavingStep
     as_sent, default = rows[_AS_SENT], rows[_DEFAULT]
     if as_sent.nanos is None or default.nanos is None:
         return
-    steps = [
-        (gain, _short(feature.feature))
-        for feature in outcome.features
-        if (gain := _compaction_gain(feature)) > as_sent.nanos * _WORTH
-    ]
+    steps = _further_steps(outcome, as_sent.nanos * _WORTH)
     saved = as_sent.nanos - default.nanos
     is_worth_it = saved > as_sent.nanos * _WORTH
     if is_worth_it or steps:
@@ -174,14 +189,28 @@ def _actions(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterator[SavingStep
             what=f"Send your calls through the gateway, unchanged: {benefit}. {_KEYS}.",
             commands=(_SERVE, "thriftgate agents" if is_agents else _BASE_URLS),
         )
-    for gain, name in sorted(steps, key=lambda step: -step[0])[:_MAX_ACTIONS]:
-        calls = f"feature {name}" if name else "calls without a feature"
-        is_named = name and name not in _AGENT_NAMES
-        header = f" Its calls send the header x-thriftgate-feature: {name}." if is_named else ""
-        yield SavingStep(
-            what=f"Let it send old turns as facts, {calls}: saves {dollars(gain)} more.{header}",
-            commands=(f"thriftgate compaction mode default {shlex.quote(name)} facts",),
-        )
+    yield from steps
+
+
+def _further_steps(outcome: LogOutcome, least: Decimal) -> Sequence[SavingStep]:
+    """Compaction and kept answers by feature, what saves most first, and more than that."""
+    steps = [
+        (gain, _compaction_step(gain, _short(feature.feature)))
+        for feature in outcome.features
+        if (gain := _compaction_gain(feature)) > least
+    ]
+    steps += reuse_steps(outcome.reused, outcome.reuse_ttl, int(least))
+    return [step for _, step in sorted(steps, key=lambda step: -step[0])[:_MAX_ACTIONS]]
+
+
+def _compaction_step(gain: int, name: str) -> SavingStep:
+    calls = f"feature {name}" if name else "calls without a feature"
+    is_named = name and name not in _AGENT_NAMES
+    header = f" Its calls send the header x-thriftgate-feature: {name}." if is_named else ""
+    return SavingStep(
+        what=f"Let it send old turns as facts, {calls}: saves {dollars(gain)} more.{header}",
+        commands=(f"thriftgate compaction mode default {shlex.quote(name)} facts",),
+    )
 
 
 def _compaction_gain(feature: FeatureTotals) -> int:
@@ -205,6 +234,8 @@ def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]
     if rows:
         yield from _compaction_remarks(outcome.compaction, outcome.calls)
         yield from _answer_remarks(outcome)
+        equal = any(feature.equal.calls for feature in outcome.reused)
+        yield REUSE_LEGEND if equal else NO_EQUAL_CALLS
     yield from _reasons("left out", "call", outcome.left_out)
     if rows and source.untimed:
         calls = quantity(source.untimed, "call")

@@ -14,6 +14,7 @@ from dashboards.views.replay import (
     CostCurves,
     FeatureRow,
     ReplayReport,
+    ReusedRow,
     SavingStep,
     WayRow,
 )
@@ -51,6 +52,12 @@ REPORT = ReplayReport(
     ways=(*(way(name, 280_000_000) for name in WAYS), way("at least", None)),
     remarks=(f"No layout for {EVIL}.",),
     curves=CostCurves(calls=(60,), ways=tuple(CostCurve(name=n, nanos=(7,)) for n in WAYS)),
+    reuse_summary="Answer cache, ttl 1h: 9 of 60 calls (15.0 %) would be hits.",
+    reused=(
+        ReusedRow(
+            feature=EVIL, calls=45, repeating=12, hits=9, nanos=70, equal=20, equal_nanos=None
+        ),
+    ),
 )
 
 
@@ -88,6 +95,15 @@ def test_the_form_takes_a_file_without_any_script() -> None:
     assert '<form class="upload" method="post" enctype="multipart/form-data"' in html
     assert '<input type="file" name="log" required>' in html
     assert "What to do" not in html
+    assert "Equal calls" not in html
+
+
+def test_equal_calls_of_the_log_are_shown_by_feature() -> None:
+    html = ask(FakeReplay(), upload(b"x")).body.decode()
+
+    assert "9 of 60 calls (15.0 %) would be hits." in html
+    assert '<td data-name="Equal in all" class="number">20</td>' in html
+    assert EVIL not in html
 
 
 def test_the_result_stands_first_then_features_steps_plot_and_table() -> None:

@@ -35,6 +35,7 @@ class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         message: The assistant's message; None where the log has no text of it.
         generated: Its tokens, as its usage says; None where nothing does.
+        ending: Reason that it ended for, as its API names it; "" where the log has none.
         problem: Reason that it cannot be read; "" for none.
     """
 
@@ -42,6 +43,7 @@ class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     generated: int | None = None
     prompt_tokens: int | None = None
     model: str = ""
+    ending: str = ""
     problem: str = ""
     is_messages: bool = False
 
@@ -81,8 +83,16 @@ def _object_answer(value: Json) -> RecordedAnswer:
         generated=first_count(value, _COUNTS),
         prompt_tokens=first_count(value, _PROMPT_COUNTS),
         model=first_text(value, ("model",)),
+        ending=_finish_reason(value),
         is_messages=value.get("type") == "message" and "role" in value and not is_item(value),
     )
+
+
+def _finish_reason(value: Json) -> str:
+    """The reason that an answer, or a part of a stream, names for its end; "" for none."""
+    choice = next(iter(objects(value.get("choices"))), value)
+    paths = ("finish_reason", "stop_reason", "delta/stop_reason", "status")
+    return first_text(choice, paths).lower()
 
 
 def _message(value: Json) -> Json | None:
@@ -146,12 +156,13 @@ _READERS: Final[Mapping[str, Callable[[Sequence[Json]], Json | None]]] = {
 def _streamed_answer(text: str) -> RecordedAnswer:
     pieces: list[str] = []
     arguments: list[str] = []
-    generated, model = None, ""
+    generated, model, ending = None, "", ""
     for event in _events(text.splitlines()):
         if event.get("type") == "response.completed":
             return read_answer(event.get("response"))
         generated = first_count(event, _COUNTS) or generated
         model = model or first_text(event, ("model", "message/model"))
+        ending = _finish_reason(event) or ending
         delta = lookup(next(iter(objects(event.get("choices"))), event), "delta") or {}
         pieces += [text for text in map(delta.get, ("content", "text")) if isinstance(text, str)]
         calls = objects(delta.get("tool_calls"))
@@ -160,7 +171,9 @@ def _streamed_answer(text: str) -> RecordedAnswer:
     if not pieces and not any(arguments) and generated is None:
         return RecordedAnswer(problem="its stream holds no text and no usage")
     calls = [tool_call("", "", "".join(arguments))] if any(arguments) else []
-    return RecordedAnswer(message=_text("".join(pieces), calls), generated=generated, model=model)
+    return RecordedAnswer(
+        message=_text("".join(pieces), calls), generated=generated, model=model, ending=ending
+    )
 
 
 def _events(lines: Iterable[str]) -> Iterator[Json]:

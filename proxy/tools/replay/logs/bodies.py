@@ -15,9 +15,11 @@ _REQUEST_FIELDS: Final = frozenset(
         "function_call", "response_format", "max_tokens", "max_completion_tokens", "thinking",
         "max_output_tokens", "reasoning", "reasoning_effort", "text", "cache_control",
         "prompt_cache_key", "prompt_cache_retention", "previous_response_id", "stream",
-        "temperature",
+        "temperature", "seed", "top_p", "stop",
     }
 )  # fmt: skip
+#: Fields by which a call asks for an answer that repeats.
+REPEATING_FIELDS: Final = ("temperature", "seed")
 #: Types of content that only Anthropic's API has.
 _MESSAGES_TYPES: Final = frozenset({"tool_use", "tool_result", "thinking", "document"})
 #: Types of items, by their end, and of content that only the Responses API has.
@@ -62,7 +64,7 @@ def is_request(value: Any) -> bool:  # noqa: ANN401 - JSON
 
 
 def request_fields(value: Any, beside: Json) -> Json:  # noqa: ANN401 - JSON
-    """The fields of a request, its tools taken from beside it where it has none.
+    """The fields of a request, its tools and settings taken from beside it where it has none.
 
     Args:
         value: A body, or a list of messages.
@@ -80,6 +82,7 @@ def request_fields(value: Any, beside: Json) -> Json:  # noqa: ANN401 - JSON
             body.setdefault("instructions", beside.get("instructions"))
     if "tools" not in body and isinstance(tools, list) and tools:
         body["tools"] = tools
+    body = {name: beside[name] for name in REPEATING_FIELDS if name in beside} | body
     return {name: field for name, field in body.items() if field is not None}
 
 

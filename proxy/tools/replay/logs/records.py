@@ -15,6 +15,7 @@ from typing import Any, Final
 from proxy.errors import OperatorError
 from proxy.tools.replay.logs.answers import RecordedAnswer, read_answer
 from proxy.tools.replay.logs.bodies import (
+    REPEATING_FIELDS,
     is_request,
     other_api_reason,
     request_body,
@@ -128,9 +129,7 @@ def _call(record: Json) -> RecordedCall:
     if body is None:
         raise OperatorError(_reason(record))
     answer = _answer(record)
-    parameters = (decode(parameter) for parameter in values(record, _PARAMETERS))
-    beside: Json = next((parameter for parameter in parameters if _has_prompt(parameter)), {})
-    fields = request_fields(body, beside)
+    fields = request_fields(body, _parameters(record))
     request = request_body(fields, first_text(record, _URL), is_messages=answer.is_messages)
     if _CUT in request.body:
         raise OperatorError(_CUT_REASON)
@@ -148,8 +147,24 @@ def _call(record: Json) -> RecordedCall:
         prompt_tokens=answer.prompt_tokens or first_count(record, _PROMPT_TOKENS),
         is_native=request.is_native,
         models=tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name)),
+        ending=answer.ending,
         answer_problem="" if generated else answer.problem,
     )
+
+
+def _parameters(record: Json) -> Json:
+    """The fields beside a prompt: its tools or instructions, and what makes answers repeat."""
+    parameters = [p for p in map(decode, values(record, _PARAMETERS)) if _is_object(p)]
+    prompt: Json = next((p for p in parameters if _has_prompt(p)), {})
+    places = {
+        field: [*(p.get(field) for p in parameters), record.get(f"gen_ai.request.{field}")]
+        for field in REPEATING_FIELDS
+    }
+    numbers = {
+        field: next((n for n in found if isinstance(n, int | float)), None)
+        for field, found in places.items()
+    }
+    return {field: number for field, number in numbers.items() if number is not None} | prompt
 
 
 def _refuse_failed(record: Json) -> None:

@@ -216,3 +216,42 @@ def test_a_file_without_a_call_is_an_error_that_counts_equal_lines_once(tmp_path
     first, hint = result.stdout.splitlines()
     assert first == "50 records skipped, first junk.jsonl:1: it is not JSON."
     assert hint.startswith("A log holds requests, as JSON, such as {")
+
+
+@pytest.fixture
+def repeated_calls(tmp_path: Path) -> Path:
+    path = tmp_path / "faq.jsonl"
+    body = {"model": "marks", "messages": [{"role": "user", "content": "When do you open?"}]}
+    row = {"feature": "faq", "body": body, "reply": {"role": "assistant", "content": "At nine."}}
+    path.write_bytes(b"\n".join([orjson.dumps(row)] * 4))
+    return path
+
+
+def test_equal_calls_are_counted_and_kept_only_where_their_feature_is_named(repeated_calls):
+    plain = run_command(str(repeated_calls)).stdout
+    declared = run_command(str(repeated_calls), "--reusable", "faq", "--ttl", "3s").stdout
+
+    assert "Answer cache, ttl 1h: 0 of 4 calls (0.0 %) would be hits; equal in all: 3" in plain
+    assert "Answer cache, ttl 3s: 2 of 4 calls (50.0 %) would be hits and save $" in declared
+    assert '   feature = "faq"' in declared
+
+
+def test_json_has_the_equal_calls(repeated_calls):
+    document = orjson.loads(run_command(str(repeated_calls), "--reusable", "faq", "--json").stdout)
+
+    (row,) = document["reused"]
+    assert (row["feature"], row["hits"], row["equal"]) == ("faq", 3, 3)
+
+
+def test_a_log_without_equal_calls_says_so_in_one_line(file):
+    out = run_command(str(file), "--model", "marks").stdout
+
+    assert out.count("Answer cache") == 1
+    assert "Answer cache: no two calls are equal" in out
+
+
+def test_a_ttl_that_is_no_duration_is_refused():
+    result = run_command("/dev/null", "--ttl", "soon")
+
+    assert result.exit_code == 2
+    assert "as in 6h" in " ".join(result.stderr.replace("│", "").split())

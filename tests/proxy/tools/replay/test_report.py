@@ -4,6 +4,8 @@ from dashboards.views.replay import CostCurve, CostCurves, ReplayReport
 from proxy.tools.replay.compaction import ReplayedCompaction
 from proxy.tools.replay.log_replay import LogOutcome, ReplayedModel
 from proxy.tools.replay.report import replay_report
+from proxy.tools.replay.reuse_report import LEGEND, NO_EQUAL_CALLS
+from proxy.tools.replay.reused_answers import EqualCalls, ReusedAnswers
 from proxy.tools.replay.source import ReasonCount, RecordedSource
 from proxy.tools.replay.unmoved_text import FeatureNote
 from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals
@@ -95,6 +97,21 @@ def test_steps_begin_with_the_gateway_and_go_on_by_what_they_save():
     assert summary.actions[1].commands == ("thriftgate compaction mode default large facts",)
 
 
+def test_kept_answers_are_a_step_among_the_others_and_have_their_legend():
+    hits = EqualCalls(90, 300 * CENT)
+    faq = ReusedAnswers(feature="faq\x1b", calls=100, repeating=100, hits=hits, equal=hits)
+
+    summary = report(feature("faq", 500, 500, 500, 450), reused=(faq,))
+
+    assert [step.what.split(":")[0] for step in summary.actions] == [
+        "Send your calls through the gateway, unchanged",
+        "Give equal calls one answer, feature faq\\u001b",
+        "Let it send old turns as facts, feature faq",
+    ]
+    assert LEGEND in summary.remarks
+    assert summary.reused[0].feature == "faq"
+
+
 def test_an_agent_is_pointed_at_the_gateway_by_its_own_lines():
     first, second = report(feature("claude-code", 100, 90, 90, 50)).actions
 
@@ -172,6 +189,7 @@ def test_remarks_name_what_was_left_out_and_what_waits():
         "Not compacted, 295 calls: too few answers to see that no thinking is sent back (295).",
         "2 calls had no readable answer: taken to be as long as the feature's others.",
         "2 answers could not be read, first a:9: odd.",
+        NO_EQUAL_CALLS,
         "7 calls left out, first a:3: no such model.",
     )
 

@@ -87,3 +87,23 @@ def test_a_missing_answer_is_no_problem_and_no_answer(value: object):
     answer = read_answer(value)
 
     assert (answer.problem, answer.reply, answer.generated) == ("", b"null", None)
+
+
+@pytest.mark.parametrize(
+    ("value", "ending"),
+    [
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "length"}]}, "length"),
+        ({"content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}, "end_turn"),
+        ({"output": [], "status": "incomplete"}, "incomplete"),
+        (
+            (
+                'data: {"choices":[{"delta":{"content":"Hi"}}]}\n'
+                'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}'
+            ),
+            "stop",
+        ),
+        ("Hi", ""),
+    ],
+)
+def test_the_ending_of_an_answer_is_found_in_every_form(value: object, ending: str):
+    assert read_answer(value).ending == ending

@@ -326,3 +326,26 @@ def test_the_prompts_tokens_are_known_by_the_answers_usage_or_a_field_beside(
     fields: dict[str, Any],
 ):
     assert read(request=BODY, **fields).prompt_tokens == 900
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"modelParameters": {"temperature": 0, "seed": 7}},
+        {"optional_params": '{"temperature": 0, "seed": 7}'},
+        {"gen_ai.request.temperature": 0, "gen_ai.request.seed": 7},
+    ],
+)
+def test_settings_that_make_answers_repeat_are_taken_from_beside_the_prompt(
+    beside: dict[str, Any],
+):
+    call = read(**beside, messages=BODY["messages"], model="any")
+
+    body = orjson.loads(call.body)
+    assert (body["temperature"], body["seed"]) == (0, 7)
+
+
+def test_a_requests_own_temperature_holds_before_one_beside_it():
+    call = read(modelParameters={"temperature": 0}, request={**BODY, "temperature": 1})
+
+    assert orjson.loads(call.body)["temperature"] == 1
