@@ -7,13 +7,15 @@ calls of the last seconds are not counted; what cannot be read is begun anew, wi
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from proxy.fast_path.small_first.call_traits import TRAIT_NAMES
 from proxy.fast_path.small_first.loss_bound import RATES
@@ -37,7 +39,7 @@ class TeamControl(msgspec.Struct):
     pairs: int = 0
 
 
-class _StoredState(msgspec.Struct):
+class StoredState(msgspec.Struct):
     """The content of a file."""
 
     form: str
@@ -46,7 +48,12 @@ class _StoredState(msgspec.Struct):
     state: TeamControl
 
 
-_decode: Final = msgspec.json.Decoder(_StoredState).decode
+#: Bytes after which the encoder lets the event loop run, which waits long for it else, and seconds.
+_PAUSE_BYTES: Final = 64 * 1024
+_PAUSE_S: Final = 0.0002
+#: The parts of an encoded state that grow, while they are empty; a text has no bare quote.
+_EMPTY_PARTS: Final = re.compile(rb'("features":|"pending":)\{\}')
+_decode: Final = msgspec.json.Decoder(StoredState).decode
 
 
 class StateFiles:
@@ -85,7 +92,7 @@ class StateFiles:
             version = state.control.calls, state.control.verdicts
             if self._saved.get(key) == version:
                 continue
-            stored = _StoredState(_FORM, *key, _copy(state))
+            stored = StoredState(_FORM, *key, _copy(state))
             try:
                 await self._run(_write, self._path(key), stored)
             except OSError as error:
@@ -121,30 +128,41 @@ def _copy(state: TeamControl) -> TeamControl:
     return replace(state, control=control)
 
 
-def _encode(stored: _StoredState) -> bytes:
-    """The content of a file, encoded in small parts: meanwhile the encoder stops all threads."""
-    state = stored.state
-    control, model = state.control, state.control.model
-    features = {name: _encode_part(record) for name, record in model.features.items()}
-    pending = {call_id: _encode_part(call) for call_id, call in control.pending.items()}
-    fitted = {**asdict(model), "features": features}
-    controlled = {**asdict(control), "model": fitted, "pending": pending}
-    return msgspec.json.encode(
-        {**asdict(stored), "state": {**asdict(state), "control": controlled}}
-    )
+def state_pieces(stored: StoredState) -> Iterator[bytes]:
+    """The content of a file in small pieces: each keeps other threads waiting while it is made."""
+    control, model = stored.state.control, stored.state.control.model
+    parts: dict[bytes, Mapping[str, object]] = {
+        b'"features":': model.features,
+        b'"pending":': control.pending,
+    }
+    control = replace(control, model=replace(model, features={}), pending={})
+    rest = replace(stored, state=replace(stored.state, control=control))
+    for piece in _EMPTY_PARTS.split(msgspec.json.encode(rest)):
+        yield piece
+        if piece in parts:
+            yield from _object_pieces(parts[piece])
 
 
-def _encode_part(part: object) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(part))
+def _object_pieces(values: Mapping[str, object]) -> Iterator[bytes]:
+    """A JSON object, a piece for each of its values."""
+    before = b"{"
+    for name, value in values.items():
+        yield before + msgspec.json.encode(name) + b":" + msgspec.json.encode(value)
+        before = b","
+    yield b"}" if values else b"{}"
 
 
-def _write(path: Path, stored: _StoredState) -> None:
+def _write(path: Path, stored: StoredState) -> None:
     """Replace a file at once: a kill leaves the old one or the new one."""
-    content = _encode(stored)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
+        written = 0
+        for piece in state_pieces(stored):
+            written += file.write(piece)
+            if written >= _PAUSE_BYTES:
+                written = 0
+                time.sleep(_PAUSE_S)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)

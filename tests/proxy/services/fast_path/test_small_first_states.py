@@ -5,12 +5,18 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from proxy.fast_path.small_first.call_traits import read_traits
 from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.fast_path.small_first.loss_control import LossPromise, new_control
-from proxy.services.fast_path.small_first_states import StateFiles, TeamControl
+from proxy.services.fast_path.small_first_states import (
+    StateFiles,
+    StoredState,
+    TeamControl,
+    state_pieces,
+)
 
 KEY = ("team_1", "first")
 TRAITS = read_traits("Say the number 1.", has_schema=False, tools=0, turns=1)
@@ -70,6 +76,22 @@ def test_state_is_encoded_on_a_thread_as_it_was_when_saving_began(tmp_path):
 
     assert live != before
     assert StateFiles(tmp_path).load() == {KEY: before}
+
+
+def test_large_state_is_encoded_in_pieces_that_stop_other_threads_for_a_moment_only():
+    large = state(1)
+    record = large.control.model.features["chat"]
+    record.neighbours = [(2**250 + number, 0.5) for number in range(200)]
+    large.control.model.features = {f'a "{number}"': record for number in range(100)}
+    for number in range(3_000):
+        large.control.decide(str(number), "chat", TRAITS, (0.0, 0.0))
+    stored = StoredState(form="", team='"features":{}', rule='"pending":{}', state=large)
+
+    pieces = list(state_pieces(stored))
+
+    assert max(map(len, pieces)) < 32_768
+    assert sum(map(len, pieces)) > 1_000_000
+    assert msgspec.json.decode(b"".join(pieces), type=StoredState) == stored
 
 
 def test_file_goes_with_its_state(tmp_path):
