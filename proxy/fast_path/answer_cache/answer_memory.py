@@ -59,7 +59,7 @@ class AnswerMemory:
     def answers(self, team: str) -> list[CachedAnswer]:
         """A team's answers as they are now, the longest unused first."""
         answers = self._teams.get(team)
-        return [] if answers is None else [answer for _, answer in answers.items()]
+        return [] if answers is None else answers.values()
 
     def _drop_oldest(self) -> None:
         """Drop what was used longest ago by the team that takes most."""
