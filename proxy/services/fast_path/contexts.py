@@ -36,6 +36,8 @@ from slo.policies.contexts import ContextPolicy, LateRule
 
 _MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
 _MAX_PAGE_BYTES: Final = 1024 * 1024
+#: Pages whose content is read at once, so that all buffers together are bounded.
+_MAX_PAGES_READ: Final = 32
 #: Bytes of a text's key and its place in memory.
 _ENTRY_BYTES: Final = 512
 #: Seconds after which a stored text is read again, as it may have been deleted.
@@ -65,6 +67,23 @@ class _Text(msgspec.Struct, frozen=True):
 _Texts = dict[ContextReference, _Text]
 
 
+class _HeldMemory:
+    """Memory of one call: its body, and the texts for it from the moment they are here.
+
+    Args:
+        reserve: Reserves memory for so many bytes; raises where there is none.
+    """
+
+    def __init__(self, body_bytes: int, reserve: Callable[[int], None]) -> None:
+        self._size = body_bytes
+        self._reserve = reserve
+
+    def add(self, texts: Iterable[_Text]) -> None:
+        """Reserve memory for more texts."""
+        self._size += sum(len(text.json) for text in texts)
+        self._reserve(self._size)
+
+
 class ContextResolver:
     """Resolves the references to texts and pages in calls.
 
@@ -89,6 +108,8 @@ class ContextResolver:
         self._texts: LruCache[tuple[str, ContextReference], _Text] = LruCache(
             _MAX_TEXT_BYTES, lambda text: len(text.json) + _ENTRY_BYTES
         )
+        self._database_turn = asyncio.Lock()
+        self._page_turns = asyncio.Semaphore(_MAX_PAGES_READ)
 
     def update(self, policies: Sequence[ContextPolicy]) -> None:
         """Follow these policies from now on."""
@@ -141,8 +162,9 @@ class ContextResolver:
         stored = [each for each in body.references if isinstance(each, StoredText)]
         pages = [each for each in body.references if isinstance(each, FetchedPage)]
         sources = {page: _allowing_prefix(page, policy) for page in pages}
-        texts = await self._stored_texts(team, stored)
-        fetched = await self._fetch_all(team, policy, sources)
+        texts, memory = await self._stored_texts(team, stored), _HeldMemory(len(call.body), reserve)
+        memory.add(texts.values())
+        fetched = await self._fetch_all(team, policy, sources, memory)
         late = tuple(f"left out {page}: late or failed" for page in pages if page not in fetched)
         literals = {reference: text.json for reference, text in (texts | fetched).items()}
         reserve(size := len(call.body) + body.size_with(literals))
@@ -159,18 +181,16 @@ class ContextResolver:
             CallerError: If the team has not got one of them.
             Unready: If the database does not answer.
         """
-        known: _Texts = {}
-        for reference in references:
-            if (text := self._texts.get((team, reference))) is not None:
-                known[reference] = text
-        now = self._ticks()
-        fresh = {key: text for key, text in known.items() if now - text.read_at <= _RECHECK_S}
-        missing = [reference for reference in references if reference not in fresh]
-        if not missing:
+        fresh = self._fresh_texts(team, references)
+        if len(fresh) == len(references):
             return fresh
         try:
-            return fresh | await self._read_texts(team, missing)
+            async with asyncio.timeout(_STORE_DEADLINE_S), self._database_turn:
+                fresh = self._fresh_texts(team, references)  # another call may have read them
+                missing = [reference for reference in references if reference not in fresh]
+                return fresh | await self._read_texts(team, missing) if missing else fresh
         except (StoreError, TimeoutError) as error:
+            known = self._known_texts(team, references)
             if len(known) == len(references):
                 return known
             raise Unready(
@@ -179,10 +199,20 @@ class ContextResolver:
                 retry_after=5.0,
             ) from error
 
+    def _known_texts(self, team: str, references: Iterable[StoredText]) -> _Texts:
+        """The texts that are in memory."""
+        texts = ((reference, self._texts.get((team, reference))) for reference in references)
+        return {reference: text for reference, text in texts if text is not None}
+
+    def _fresh_texts(self, team: str, references: Iterable[StoredText]) -> _Texts:
+        """The texts in memory that were read lately."""
+        oldest = self._ticks() - _RECHECK_S
+        known = self._known_texts(team, references)
+        return {key: text for key, text in known.items() if text.read_at >= oldest}
+
     async def _read_texts(self, team: str, references: Sequence[StoredText]) -> _Texts:
         names = [(reference.name, reference.version) for reference in references]
-        async with asyncio.timeout(_STORE_DEADLINE_S):
-            rows = await self._ask(self._rows.texts, team, names)
+        rows = await self._ask(self._rows.texts, team, names)
         texts: _Texts = {}
         for reference, name in zip(references, names, strict=True):
             if name not in rows:
@@ -197,19 +227,32 @@ class ContextResolver:
         return texts
 
     async def _fetch_all(
-        self, team: str, policy: ContextPolicy, sources: Mapping[FetchedPage, str]
+        self,
+        team: str,
+        policy: ContextPolicy,
+        sources: Mapping[FetchedPage, str],
+        memory: _HeldMemory,
     ) -> _Texts:
         """The pages that came within the policy's deadline; its rule decides on the others.
 
         Raises:
-            CallerError: If one did not, and the rule is to refuse.
+            CallerError: If one did not, and the rule is to refuse; or there is no memory for it.
         """
         if not sources:
             return {}
         deadline = policy.deadline_ms / 1_000
-        pages = await asyncio.gather(
-            *(self._fetch_within(deadline, team, page, prefix) for page, prefix in sources.items())
-        )
+
+        async def fetch(page: FetchedPage, prefix: str) -> _Text | None:
+            text = await self._fetch_within(deadline, team, page, prefix)
+            memory.add([text] if text is not None else [])
+            return text
+
+        fetching = [asyncio.ensure_future(fetch(*source)) for source in sources.items()]
+        try:
+            pages = await asyncio.gather(*fetching)
+        finally:
+            for task in fetching:
+                task.cancel()
         texts: _Texts = {}
         for page, text in zip(sources, pages, strict=True):
             is_last = text is None and policy.late is LateRule.LAST
@@ -251,10 +294,11 @@ class ContextResolver:
                 media = exchange.headers.get("content-type", "text/plain")
                 if exchange.status != 200 or not media.startswith(_TEXT_TYPES):
                     return None
-                content = await exchange.read_all(_MAX_PAGE_BYTES)
+                async with self._page_turns:
+                    content = await exchange.read_all(_MAX_PAGE_BYTES)
+                    literal = orjson.dumps(content.decode())
             finally:
                 exchange.close()
-            literal = orjson.dumps(content.decode())
         except (UpstreamError, UnicodeDecodeError):
             return None
         text = _Text(literal, self._ticks(), exchange.headers.get("etag", ""))

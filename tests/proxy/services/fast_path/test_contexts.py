@@ -5,12 +5,14 @@ from typing import Any
 import orjson
 import pytest
 
+from proxy.catalog.entries import Upstream
 from proxy.errors import CallerError, Unready
+from proxy.providers.port import PreparedRequest
 from proxy.services.fast_path.contexts import ContextResolver
 from proxy.store.errors import StoreError
 from slo.policies.contexts import ContextPolicy, LateRule
 from tests.fakes.call_dependencies import call as a_call
-from tests.fakes.upstream import After, FakeTransport, ScriptedAnswer, unreachable
+from tests.fakes.upstream import After, FakeExchange, FakeTransport, ScriptedAnswer, unreachable
 
 PREFIX = "https://docs.example.com/guides/"
 OPEN = ContextPolicy(name="open", fetch=(PREFIX,), deadline_ms=200)
@@ -36,14 +38,16 @@ class FakeRows:
 class ContextHarness:
     """A resolver before rows and an upstream that are played."""
 
-    def __init__(self, *scripts: Any, policy: ContextPolicy | None = OPEN) -> None:
+    def __init__(
+        self, *scripts: Any, policy: ContextPolicy | None = OPEN, transport: Any = None
+    ) -> None:
         self.rows = FakeRows({("team_1", "handbook", 1): "Be kind."})
         self.transport = FakeTransport(scripts)
         self.time = 0.0
         self.reserved: list[int] = []
         policies = [policy] if policy is not None else []
         self.resolver = ContextResolver(
-            self.rows, self.ask, self.transport, lambda: self.time, policies
+            self.rows, self.ask, transport or self.transport, lambda: self.time, policies
         )
 
     async def ask(self, question: Any, *args: Any) -> Any:
@@ -236,7 +240,8 @@ def test_room_for_each_text_is_reserved_before_the_body_is_made():
 
     body = harness.resolve(ref(), ref(), OWN).body
 
-    (size,) = harness.reserved
+    first, size = harness.reserved
+    assert first < size
     assert len(body) <= size <= len(body) + 300
     assert size > 2 * 6_000  # as strings in JSON
 
@@ -250,6 +255,70 @@ def test_call_without_room_for_its_texts_is_refused_before_they_are_put_in():
 
     with pytest.raises(CallerError, match="too large"):
         asyncio.run(harness.resolver.resolve(call, refuse))
+
+
+def test_room_for_a_page_is_reserved_when_it_comes_and_not_after_the_last():
+    late = ScriptedAnswer([After(1.0, b"late")], headers=TEXT)
+    harness = ContextHarness(answer(5_000 * "x"), late)
+
+    def refuse_large(size: int) -> None:
+        if size > 5_000:
+            raise Unready("full", code="too_many_bytes", retry_after=1.0)
+
+    async def resolve() -> None:
+        content = [page("a"), page("b")]
+        call = a_call(orjson.dumps({"messages": [{"role": "user", "content": content}]}))
+        async with asyncio.timeout(0.1):
+            await harness.resolver.resolve(call, refuse_large)
+
+    with pytest.raises(Unready, match="full"):
+        asyncio.run(resolve())
+    assert all(exchange.closed for exchange in harness.transport.exchanges)
+
+
+def test_calls_at_once_read_a_stored_text_once():
+    harness = ContextHarness()
+    call = a_call(orjson.dumps({"messages": [{"role": "user", "content": [ref()]}]}))
+
+    async def resolve_all() -> list[bytes]:
+        calls = (harness.resolver.resolve(call, harness.reserved.append) for _ in range(20))
+        return [done.body for done in await asyncio.gather(*calls)]
+
+    bodies = asyncio.run(resolve_all())
+
+    assert b"Be kind." in bodies[0]
+    assert (len(set(bodies)), harness.rows.asked) == (1, 1)
+
+
+class CountedExchange(FakeExchange):
+    """Counts how many of its kind are read at once."""
+
+    reading = most = 0
+
+    async def read_all(self, limit: int) -> bytes:
+        CountedExchange.reading += 1
+        CountedExchange.most = max(CountedExchange.most, CountedExchange.reading)
+        try:
+            return await super().read_all(limit)
+        finally:
+            CountedExchange.reading -= 1
+
+
+class SlowPages:
+    """A transport whose pages take a while to be read."""
+
+    async def open(self, _upstream: Upstream, _request: PreparedRequest) -> CountedExchange:
+        return CountedExchange(ScriptedAnswer([After(0.02, b"x")], headers=TEXT))
+
+
+def test_only_so_many_pages_are_read_at_once_and_the_others_wait_their_turn():
+    harness = ContextHarness(
+        policy=ContextPolicy(name="patient", fetch=(PREFIX,), deadline_ms=5_000),
+        transport=SlowPages(),
+    )
+
+    assert harness.texts(*(page(str(number)) for number in range(50))) == ["x"] * 50
+    assert 1 < CountedExchange.most <= 32
 
 
 def test_nothing_is_enabled_without_a_policy():
