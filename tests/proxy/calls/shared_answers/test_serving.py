@@ -1,7 +1,6 @@
 """Calls answered from the cache, and equal calls that share one answer."""
 
 import asyncio
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from proxy.calls.metering.metering import Meter
 from proxy.calls.route_choice import RoutingDecision
 from proxy.calls.shared_answers.serving import recording_bound
-from proxy.errors import CallerError, UpstreamError
+from proxy.errors import UpstreamError
 from proxy.fast_path.answer_cache.answer_purges import AnswerPurge, PurgeScope
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, ServedBy
@@ -53,29 +52,6 @@ def test_an_equal_call_is_answered_from_the_cache_with_a_receipt_of_its_own():
     assert (hit.cost_nanos, hit.list_nanos, hit.usage, hit.route) == (0, 0, None, "")
     assert hit.fast_path_nanos == WHOLE_NANOS
     assert hit.notes == ("answered from the cache: the answer to call_1, 12 s old",)
-
-
-def test_a_hit_has_its_receipt_before_the_caller_has_its_answer():
-    async def make_calls(calls: SharedCalls) -> None:
-        await calls.make()
-        taker = FakeCaller(observe=lambda: len(calls.receipts))
-        await calls.make(caller=taker)
-        assert taker.observed == [2]
-
-    play(ANSWER, make_calls=make_calls)
-
-
-def test_a_stream_is_given_again_byte_for_byte_with_the_second_calls_own_account():
-    async def make_calls(calls: SharedCalls) -> None:
-        await calls.make(STREAMED, caller=FakeCaller(trailer=b": one\n\n"))
-        second = await calls.make(STREAMED, caller=FakeCaller(trailer=b": two\n\n"))
-        third = await calls.make(STREAMED)
-
-        assert second.caller.body == b"".join([*EVENTS[:3], b": two\n\n", EVENTS[3]])
-        assert third.caller.body == b"".join(EVENTS)
-        assert second.caller.receipt == calls.receipt(2)
-
-    assert play(stream(*EVENTS), make_calls=make_calls).sent_count == 1
 
 
 @pytest.mark.parametrize(
@@ -332,27 +308,6 @@ def test_a_first_caller_that_reads_slowly_holds_up_no_other():
     calls = play(stream(EVENTS[0], *(After(1.0, one) for one in EVENTS[1:])), make_calls=make_calls)
 
     assert calls.sent_count == 1
-
-
-def test_a_hit_counts_as_a_request_and_is_refused_where_none_is_left():
-    class NoRequestsLeft:
-        async def admit(self, attempt, prepared, fits):
-            raise AssertionError
-
-        async def admit_free(self, attempt):
-            raise CallerError("Too many.", code="rate_limit_exceeded", status=429)
-
-    async def make_calls(calls: SharedCalls) -> None:
-        await calls.make()
-        calls.table = replace(calls.table, limits=NoRequestsLeft())
-        refused = await calls.make()
-
-        assert isinstance(refused.error, CallerError)
-        assert refused.caller.head is None
-
-    calls = play(ANSWER, make_calls=make_calls)
-
-    assert (calls.receipt(2).outcome, calls.receipt(2).status) == (Outcome.REFUSED, 429)
 
 
 def test_an_answer_that_its_only_caller_reads_no_more_is_cut_off():

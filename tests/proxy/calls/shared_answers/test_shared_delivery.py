@@ -8,6 +8,7 @@ import pytest
 from proxy.calls.ports import Head
 from proxy.calls.shared_answers.flight import Flight
 from proxy.calls.shared_answers.shared_delivery import media_header
+from proxy.errors import CallerError
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import stream
 from tests.fakes.caller import FakeCaller
@@ -40,6 +41,50 @@ def test_a_shared_answer_has_no_limits_or_ids_of_another_call():
             assert set(head.headers) == {"content-type", "x-thriftgate-cache"}
 
     play(answer, make_calls=make_calls)
+
+
+def test_a_hit_has_its_receipt_before_the_caller_has_its_answer():
+    async def make_calls(calls: SharedCalls) -> None:
+        await calls.make()
+        taker = FakeCaller(observe=lambda: len(calls.receipts))
+        await calls.make(caller=taker)
+        assert taker.observed == [2]
+
+    play(ScriptedAnswer([WHOLE]), make_calls=make_calls)
+
+
+def test_a_stream_is_given_again_byte_for_byte_with_the_second_calls_own_account():
+    async def make_calls(calls: SharedCalls) -> None:
+        await calls.make(STREAMED, caller=FakeCaller(trailer=b": one\n\n"))
+        second = await calls.make(STREAMED, caller=FakeCaller(trailer=b": two\n\n"))
+        third = await calls.make(STREAMED)
+
+        assert second.caller.body == b"".join([*EVENTS[:3], b": two\n\n", EVENTS[3]])
+        assert third.caller.body == b"".join(EVENTS)
+        assert second.caller.receipt == calls.receipt(2)
+
+    assert play(stream(*EVENTS), make_calls=make_calls).sent_count == 1
+
+
+def test_a_hit_counts_as_a_request_and_is_refused_where_none_is_left():
+    class NoRequestsLeft:
+        async def admit(self, attempt, prepared, fits):
+            raise AssertionError
+
+        async def admit_free(self, attempt):
+            raise CallerError("Too many.", code="rate_limit_exceeded", status=429)
+
+    async def make_calls(calls: SharedCalls) -> None:
+        await calls.make()
+        calls.table = replace(calls.table, limits=NoRequestsLeft())
+        refused = await calls.make()
+
+        assert isinstance(refused.error, CallerError)
+        assert refused.caller.head is None
+
+    calls = play(ScriptedAnswer([WHOLE]), make_calls=make_calls)
+
+    assert (calls.receipt(2).outcome, calls.receipt(2).status) == (Outcome.REFUSED, 429)
 
 
 def test_a_caller_that_leaves_a_shared_stream_has_a_receipt_without_cost():
