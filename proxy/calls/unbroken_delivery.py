@@ -12,7 +12,7 @@ from proxy.calls.ports import CallContext
 from proxy.calls.recalled_answer import RecalledAnswer
 from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import ProxyError, UpstreamError
-from proxy.providers.continuations.open_requests import read_open_answer
+from proxy.providers.continuations.continuation_requests import read_open_answer
 from proxy.providers.continuations.seam import OpenAnswer, Seam
 from proxy.providers.port import Reader
 from proxy.providers.readers import PassthroughReader

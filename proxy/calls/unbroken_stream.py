@@ -37,7 +37,7 @@ from proxy.calls.unbroken_delivery import (
     UnbrokenDelivery,
 )
 from proxy.errors import ProxyError, UpstreamError
-from proxy.providers.continuations.open_requests import CONTINUED_ENDPOINTS
+from proxy.providers.continuations.continuation_requests import CONTINUED_ENDPOINTS
 from proxy.providers.continuations.seam import Seam
 from slo.policies.stream_continuation import continuations_allowed
 

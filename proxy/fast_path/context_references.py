@@ -67,8 +67,8 @@ class _Place(msgspec.Struct, frozen=True):
     block_type: str
 
 
-class ReferencingBody(msgspec.Struct, frozen=True):
-    """A body that was read, and its references.
+class BodyTemplate(msgspec.Struct, frozen=True):
+    """A body that was read, with references in the places of texts.
 
     Attributes:
         references: Each once, in the order of the body.
@@ -115,7 +115,7 @@ def may_hold_references(body: bytes) -> bool:
     return _MARK in body
 
 
-def read_references(body: bytes, endpoint: str) -> ReferencingBody | None:
+def read_references(body: bytes, endpoint: str) -> BodyTemplate | None:
     """The body and its references; None where it has none, or is no JSON.
 
     Raises:
@@ -130,7 +130,7 @@ def read_references(body: bytes, endpoint: str) -> ReferencingBody | None:
     places = tuple(_places_in(document, endpoint))
     if len(places) > _MAX_REFERENCES:
         raise _invalid(f"The body has {len(places)} references; {_MAX_REFERENCES} are allowed.")
-    return ReferencingBody(document, places) if places else None
+    return BodyTemplate(document, places) if places else None
 
 
 def prefix_of(url: str, prefixes: tuple[str, ...]) -> str:

@@ -32,7 +32,7 @@ from proxy.calls.translation.translation import needs_thread, prepare
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.providers.continuations.open_requests import continuing_request, with_beginning
+from proxy.providers.continuations.continuation_requests import continuing_request, with_beginning
 from proxy.providers.port import PreparedRequest
 from proxy.providers.scheduling_hints import CallHints
 from proxy.records.call import Call

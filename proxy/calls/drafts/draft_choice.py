@@ -14,7 +14,7 @@ from proxy.calls.ports import CallContext
 from proxy.calls.residency import allowed_choices
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_routes
 from proxy.catalog.entries import Model
-from proxy.providers.continuations.open_requests import CONTINUED_ENDPOINTS
+from proxy.providers.continuations.continuation_requests import CONTINUED_ENDPOINTS
 from proxy.records.call import Call
 from proxy.records.receipt import ServedBy
 from slo.policies.drafts import drafting_model

@@ -8,7 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.continuations.open_requests import CONTINUED_ENDPOINTS, has_open_message
+from proxy.providers.continuations.continuation_requests import (
+    CONTINUED_ENDPOINTS,
+    has_open_message,
+)
 from proxy.records.call import Call
 
 _PLAIN: Final = frozenset({None, "text"})

@@ -15,7 +15,7 @@ from proxy.caches.port import CachedPrompt, Role
 from proxy.errors import UpstreamError
 from proxy.providers.fitting.schema_fitting import fit_schema
 from proxy.providers.fitting.schema_rules import SchemaRules
-from proxy.tools.simulator.apis.beginnings import chat_beginning
+from proxy.tools.simulator.apis.prefilled_answers import chat_beginning
 from proxy.tools.simulator.bodies import (
     EFFORTS,
     Body,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proxy.caches.port import CachedPrompt, Ttl
-from proxy.tools.simulator.apis.beginnings import messages_beginning
 from proxy.tools.simulator.apis.clearing import clear_tool_results
 from proxy.tools.simulator.apis.messages_rules import check
+from proxy.tools.simulator.apis.prefilled_answers import messages_beginning
 from proxy.tools.simulator.bodies import EFFORTS, Body, to_json, ttl
 from proxy.tools.simulator.fault_directives import closing_text
 from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart, opaque, opening

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from proxy.errors import CallerError
-from proxy.providers.continuations.open_requests import (
+from proxy.providers.continuations.continuation_requests import (
     continuing_request,
     has_open_message,
     read_open_answer,
