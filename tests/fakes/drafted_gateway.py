@@ -1,6 +1,5 @@
 """A gateway whose streams may have drafts, before a simulator of a slow and a quick model."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -11,13 +10,10 @@ from typing import Any
 import httpx
 
 from proxy.records.receipt import Receipt
-from proxy.settings import Settings
-from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
-from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
 from tests.fakes.background_loop import running_in_thread
-from tests.fakes.gateway_fixture import ServedGateway, served_gateway
+from tests.fakes.gateway_fixture import ServedGateway, gateway_before_models
 from tests.fakes.plain_http import PLAIN
 
 DRAFT_TTFT_S = 0.05
@@ -91,20 +87,11 @@ class DraftedGateway(ServedGateway):
 async def _opened(
     folder: Path, policies: str, settings: dict[str, Any]
 ) -> AsyncIterator[DraftedGateway]:
-    lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
-    (folder / "policies.toml").write_text(policies)
-    async with serving(app(lab)) as upstream:
-        (folder / "catalog.toml").write_text(CATALOG.format(url=upstream))
-        chosen = Settings(
-            folder=folder / "gateway",
-            catalog=folder / "catalog.toml",
-            policies=folder / "policies.toml",
-            **settings,
-        )
-        async with served_gateway(chosen) as served:
-            headers = {"x-api-key": served.key, "x-thriftgate-trailer": "1"}
-            with httpx.Client(verify=PLAIN, timeout=30, headers=headers) as client:
-                yield DraftedGateway(**vars(served), lab=lab, client=client)
+    running = gateway_before_models(MODELS, folder, CATALOG, policies, settings)
+    async with running as (served, lab):
+        headers = {"x-api-key": served.key, "x-thriftgate-trailer": "1"}
+        with httpx.Client(verify=PLAIN, timeout=30, headers=headers) as client:
+            yield DraftedGateway(**vars(served), lab=lab, client=client)
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """A gateway whose models have others that answer in their place, asked with the official SDK."""
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -10,13 +8,10 @@ from typing import Any
 
 import openai
 
-from proxy.settings import Settings
-from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
-from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import running_in_thread
-from tests.fakes.gateway_fixture import ServedGateway, served_gateway
+from tests.fakes.gateway_fixture import ServedGateway, gateway_before_models
 from tests.fakes.plain_http import PLAIN
 
 _CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}
@@ -100,22 +95,13 @@ class FallbackGateway(ServedGateway):
 async def _second(
     folder: Path, policies: str, settings: dict[str, Any]
 ) -> AsyncIterator[FallbackGateway]:
-    lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
-    (folder / "policies.toml").write_text(policies)
-    async with serving(app(lab)) as upstream:
-        (folder / "catalog.toml").write_text(_CATALOG.format(url=upstream))
-        chosen = Settings(
-            folder=folder / "gateway",
-            catalog=folder / "catalog.toml",
-            policies=folder / "policies.toml",
-            **settings,
-        )
-        async with served_gateway(chosen) as served:
-            plain = openai.DefaultHttpxClient(verify=PLAIN)
-            with openai.OpenAI(
-                base_url=served.url, api_key=served.key, max_retries=0, http_client=plain
-            ) as sdk:
-                yield FallbackGateway(**vars(served), sdk=sdk, lab=lab)
+    running = gateway_before_models(MODELS, folder, _CATALOG, policies, settings)
+    async with running as (served, lab):
+        plain = openai.DefaultHttpxClient(verify=PLAIN)
+        with openai.OpenAI(
+            base_url=served.url, api_key=served.key, max_retries=0, http_client=plain
+        ) as sdk:
+            yield FallbackGateway(**vars(served), sdk=sdk, lab=lab)
 
 
 @contextmanager

@@ -132,7 +132,7 @@ async def served_gateway(
 
 @asynccontextmanager
 async def gateway_before(
-    upstream: ASGIApp, folder: Path, catalog: str, **settings: Any
+    upstream: ASGIApp, folder: Path, catalog: str, *, retries: int = 0, **settings: Any
 ) -> AsyncIterator[ServedGateway]:
     """A running gateway before an upstream of a test's own.
 
@@ -146,9 +146,28 @@ async def gateway_before(
         file = folder / "catalog.toml"
         file.write_text(catalog.format(url=url, price=PRICE))
         async with served_gateway(
-            Settings(folder=folder / "gateway", catalog=file, retries=0, **settings)
+            Settings(folder=folder / "gateway", catalog=file, retries=retries, **settings)
         ) as running:
             yield running
+
+
+@asynccontextmanager
+async def gateway_before_models(
+    models: Mapping[str, SimulatedModel],
+    folder: Path,
+    catalog: str,
+    policies: str,
+    settings: Mapping[str, Any],
+) -> AsyncIterator[tuple[ServedGateway, Simulator]]:
+    """The same before a simulator of these models, with policies; and the simulator."""
+    lab = Simulator(
+        SimulatorSettings(models=dict(models)), clock=time.monotonic, sleep=asyncio.sleep
+    )
+    file = folder / "policies.toml"
+    file.write_text(policies)
+    chosen = {"retries": 1, **settings}
+    async with gateway_before(app(lab), folder, catalog, policies=file, **chosen) as served:
+        yield served, lab
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """A gateway whose streams are continued, before a simulator that cuts them; and its account."""
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -13,13 +11,10 @@ import orjson
 
 from proxy.providers.sse import parse_events
 from proxy.records.receipt import Receipt
-from proxy.settings import Settings
-from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
-from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
 from tests.fakes.background_loop import running_in_thread
-from tests.fakes.gateway_fixture import ServedGateway, served_gateway
+from tests.fakes.gateway_fixture import ServedGateway, gateway_before_models
 from tests.fakes.plain_http import PLAIN
 
 _AT_ONCE: dict[str, Any] = {"regime": "", "ttft": 0.0, "itl": 0.0}
@@ -260,19 +255,10 @@ def _streamed_text(sent: bytes) -> str:
 async def _opened(
     folder: Path, policies: str, settings: dict[str, Any]
 ) -> AsyncIterator[UnbrokenGateway]:
-    lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
-    (folder / "policies.toml").write_text(policies)
-    async with serving(app(lab)) as upstream:
-        (folder / "catalog.toml").write_text(_CATALOG.format(url=upstream))
-        chosen = Settings(
-            folder=folder / "gateway",
-            catalog=folder / "catalog.toml",
-            policies=folder / "policies.toml",
-            **settings,
-        )
-        async with served_gateway(chosen) as served:
-            with httpx.Client(verify=PLAIN, timeout=60) as client:
-                yield UnbrokenGateway(**vars(served), lab=lab, client=client)
+    running = gateway_before_models(MODELS, folder, _CATALOG, policies, settings)
+    async with running as (served, lab):
+        with httpx.Client(verify=PLAIN, timeout=60) as client:
+            yield UnbrokenGateway(**vars(served), lab=lab, client=client)
 
 
 @contextmanager
