@@ -219,6 +219,11 @@ _TABLE: Final = {
         "proxy.cli.policies.objectives:objectives",
         _POLICY_NEEDS,
     ),
+    "answers": _Entry(
+        "Purge answers that may be given again.",
+        "proxy.cli.policies.answers:answers",
+        ("terminal",),
+    ),
     "alerts": _Entry(
         "Show open alerts, and who was notified.", "proxy.cli.policies.alerts:alerts", _POLICY_NEEDS
     ),
