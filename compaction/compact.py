@@ -131,7 +131,9 @@ def compact(
         fixed=context.fixed,
         count=context.count,
         keys=keys,
+        segments=memory.segments,
         find=memory.text_analyses.analyzer_for(context.scope),
+        scope=context.scope,
     )
     before = _longest_known_state(memory, planner)
     states = list(planner.states(before or planner.initial_state()))

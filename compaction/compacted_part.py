@@ -1,12 +1,27 @@
 """A compacted part of a conversation, and its compaction to so many tokens."""
 
-from typing import Final
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from compaction.cost_model import CompactionReason
-from compaction.facts.fact import Segment
+from compaction.facts.fact import FactKind, Region, Segment
 from compaction.facts.segment_fitting import SegmentFitter
+from compaction.reading.bounded_cache import BoundedCache
+from compaction.reading.message import Voice
+from compaction.reading.prefix_digests import DIGEST_BYTES
+
+T = TypeVar("T", Segment, int)
+
+#: Segments, and their likely sizes, by what they are made from.
+SegmentCache = BoundedCache[tuple[object, ...], Any]
+
+#: Kinds of facts that later segments do not say again, or refer to.
+_REFERRED_TO: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAND, FactKind.FILE})
+#: Bytes of a segment beside its texts, of a fact beside its text, and of a character.
+_SEGMENT_BYTES, _FACT_BYTES, _LETTER_BYTES = 500, 200, 4
 
 #: Tokens of an added message's envelope.
 _MESSAGE_TOKENS: Final = 4
@@ -38,6 +53,8 @@ class PartCompactor(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         fitter: Makes its segments.
+        key: Equal for parts with equal segments.
+        known: Segments that were made before.
         at: The point where that is decided.
         kept: As in ``CompactedPart``.
         index: As there.
@@ -46,6 +63,8 @@ class PartCompactor(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     fitter: SegmentFitter
+    key: tuple[object, ...]
+    known: SegmentCache
     at: int
     kept: tuple[int, ...]
     index: str
@@ -54,16 +73,26 @@ class PartCompactor(msgspec.Struct, frozen=True, kw_only=True):
 
     def likely_tokens(self) -> int:
         """The tokens of the part where there is no target, about."""
-        return self.fitter.likely_tokens(self._room) + self.beside + _MESSAGE_TOKENS
+        likely = self._made_once(SegmentFitter.likely_tokens, self._room)
+        return likely + self.beside + _MESSAGE_TOKENS
 
     def part(self) -> CompactedPart:
         """The part where there is no target."""
-        return self._part_of(self.fitter.segment_without_target(self._room))
+        return self._part_of(self._made_once(SegmentFitter.segment_without_target, self._room))
 
     def part_within(self, max_tokens: int) -> CompactedPart:
         """The part in at most so many tokens."""
         segment_tokens = max(1, max_tokens - self.beside - _MESSAGE_TOKENS)
-        return self._part_of(self.fitter.segment_within(segment_tokens))
+        return self._part_of(self._made_once(SegmentFitter.segment_within, segment_tokens))
+
+    def _made_once(self, make: Callable[[SegmentFitter, int], T], tokens: int) -> T:
+        """A segment, or its size, as it was made before."""
+        key = (*self.key, make, tokens)
+        known: T | None = self.known.get(key)
+        if known is None:
+            known = make(self.fitter, tokens)
+            self.known.store(key, known, _made_bytes(known))
+        return known
 
     @property
     def _room(self) -> int:
@@ -78,3 +107,40 @@ class PartCompactor(msgspec.Struct, frozen=True, kw_only=True):
             tokens=segment.tokens + self.beside + _MESSAGE_TOKENS,
             index=self.index,
         )
+
+
+def region_digest(region: Region) -> bytes:
+    """A digest that is equal for regions of equal segments, whatever was said before them.
+
+    Of earlier segments it holds what later ones refer to.
+    """
+    messages, start, end = region.messages, region.start, region.end
+    near = messages[start : max(end, region.point) + 1]
+    earlier = [
+        (
+            segment.text.partition("\n")[0],
+            [
+                (fact.text, fact.key, fact.turns, [messages[one].digest for one in fact.messages])
+                for fact in segment.facts
+                if fact.kind in _REFERRED_TO
+            ],
+        )
+        for segment in region.earlier
+    ]
+    users_texts = [one.text.strip() for one in messages[:start] if one.voice is Voice.USER]
+    contents = msgspec.msgpack.encode(
+        (
+            (start, end, region.point, len(users_texts), any(users_texts), sorted(region.kept)),
+            [(message.digest, message.voice, message.tokens) for message in near],
+            earlier,
+        )
+    )
+    return blake2b(contents, digest_size=DIGEST_BYTES).digest()
+
+
+def _made_bytes(made: Segment | int) -> int:
+    """Bytes that a segment takes, about."""
+    if isinstance(made, int):
+        return _SEGMENT_BYTES
+    chars = len(made.text) + sum(len(fact.text) for fact in made.facts)
+    return _SEGMENT_BYTES + _LETTER_BYTES * chars + _FACT_BYTES * len(made.facts)

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from compaction.compacted_part import CompactedPart
+from compaction.compacted_part import CompactedPart, SegmentCache
 from compaction.cost_model import (
     RETRY_GROWTH_FACTOR,
     CompactionDecision,
@@ -97,6 +97,7 @@ class CompactionMemory:
     ) -> None:
         self.parsed_messages = ParsedMessageCache()
         self.text_analyses = TextAnalysisCache()
+        self.segments: SegmentCache = SegmentCache(conversations, max_bytes)
         self._max_conversations = conversations
         self._max_bytes = max_bytes
         self._held = 0

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from compaction.compacted_part import CompactedPart, PartCompactor
+from compaction.compacted_part import CompactedPart, PartCompactor, SegmentCache, region_digest
 from compaction.conversation_view import ConversationView, step_cut, turn_cut
 from compaction.cost_model import (
     CostInputs,
@@ -54,6 +54,8 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         count: Returns the number of tokens in a text.
         keys: Digests of each beginning of the conversation, from its first message on.
         find: Finds the facts in its texts.
+        segments: Segments that were made before.
+        scope: Whose conversation it is.
     """
 
     conversation: ConversationView
@@ -61,7 +63,9 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     fixed: int
     count: Count
     keys: Sequence[bytes]
+    segments: SegmentCache
     find: TextAnalyzer = analyze_uncached
+    scope: bytes = b""
 
     def initial_state(self) -> CompactionState:
         """The state before the first call."""
@@ -328,6 +332,8 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
         return PartCompactor(
             fitter=SegmentFitter(region, self.count, self.find),
+            key=(self.scope, self.count, region_digest(region)),
+            known=self.segments,
             at=state.suffix.end,
             kept=kept_indexes,
             index=index,

@@ -67,6 +67,27 @@ def test_any_conversation_is_sent_valid_and_extends_its_previous_prompt(
 
 @pytest.mark.slow
 @examples(20, deadline=None)
+@given(st.lists(st.sampled_from("uatp"), min_size=8, max_size=40), st.data())
+def test_an_edited_conversation_is_compacted_as_if_it_were_seen_first(
+    kinds: list[str], data: st.DataObject
+):
+    raws = [system("s")]
+    for index, kind in enumerate(["u", *kinds, "u"]):
+        raws += messages_of_kind(index, kind)
+    place = data.draw(st.integers(0, len(raws) - 1))
+    edited = [*raws]
+    edited[place] = raws[place].replace(b" ", b" edited ID5511 ", 1)
+    policy = CompactionPolicy(force=True, once=True, target=data.draw(st.integers(200, 2_000)))
+    memory = CompactionMemory()
+    compact(raws, policy, memory=memory)
+
+    assert compact(edited, policy, memory=memory) == compact(
+        edited, policy, memory=CompactionMemory()
+    )
+
+
+@pytest.mark.slow
+@examples(20, deadline=None)
 @given(
     st.lists(st.sampled_from("uatpr"), min_size=1, max_size=60),
     st.sampled_from(

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from compaction.compacted_part import PartCompactor
+from compaction.compacted_part import PartCompactor, SegmentCache, region_digest
+from compaction.facts.fact import Fact, FactKind, Segment
 from compaction.facts.segment_fitting import SegmentFitter
 from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import Said, assistant, call_and_result, region, user
@@ -26,12 +27,21 @@ CHAT: list[Said] = [
 ]
 
 
-def compactor_of(*messages: Said, trimmed: float = 1.0) -> PartCompactor:
+def compactor_of(
+    *messages: Said, trimmed: float = 1.0, known: SegmentCache | None = None
+) -> PartCompactor:
     part = region(*messages)
     tokens = int(trimmed * sum(message.tokens for message in part.messages))
     fitter = SegmentFitter(part, estimate_tokens)
     return PartCompactor(
-        fitter=fitter, at=9, kept=(), index="", beside=_BESIDE, sent_tokens=tokens + _BESIDE
+        fitter=fitter,
+        key=(region_digest(part),),
+        known=SegmentCache(9, 1 << 20) if known is None else known,
+        at=9,
+        kept=(),
+        index="",
+        beside=_BESIDE,
+        sent_tokens=tokens + _BESIDE,
     )
 
 
@@ -55,3 +65,68 @@ def test_a_part_within_a_target_counts_the_messages_beside_its_segment(max_token
     part = compactor_of(*DESK).part_within(max_tokens)
 
     assert part.segment.tokens + _BESIDE < part.tokens <= max_tokens
+
+
+def test_the_segment_of_an_equal_part_is_made_once_as_long_as_it_is_remembered():
+    known = SegmentCache(9, 1 << 20)
+    segment = compactor_of(*DESK, known=known).part().segment
+
+    assert compactor_of(*DESK, known=known).part().segment is segment
+    assert compactor_of(*DESK).part().segment is not segment
+    assert compactor_of(*DESK[2:], known=known).part().segment != segment
+    assert len(known) == 2
+
+
+def test_the_segment_of_a_part_to_another_size_is_made_anew():
+    known = SegmentCache(9, 1 << 20)
+    compactor = compactor_of(*DESK, known=known)
+
+    assert compactor.part_within(600).tokens <= 600 < compactor.part_within(900).tokens
+
+
+@pytest.mark.parametrize(
+    ("place", "is_same"), [(0, True), (1, True), (2, False), (5, False), (6, False), (7, True)]
+)
+def test_a_part_is_known_again_if_only_messages_away_from_it_were_edited(place, is_same):
+    edited = [*CHAT]
+    edited[place] = {**CHAT[place], "content": "Something else."}
+    bounds = {"start": 2, "end": 4, "point": 6}
+
+    digests = [region_digest(region(*chat, **bounds)) for chat in (CHAT, edited)]
+
+    assert (digests[0] == digests[1]) is is_same
+
+
+@pytest.mark.parametrize(
+    "changed", [{"start": 4}, {"end": 8}, {"point": 9}, {"kept": frozenset({3})}]
+)
+def test_a_part_with_other_bounds_is_another(changed):
+    bounds = {"start": 2, "end": 6, "point": 8}
+
+    assert region_digest(region(*CHAT, **bounds | changed)) != region_digest(
+        region(*CHAT, **bounds)
+    )
+
+
+def test_a_part_whose_first_message_is_of_another_turn_is_another():
+    bounds = {"start": 2, "end": 6, "point": 8}
+    one_speaker = [assistant("Good morning."), *CHAT[1:]]
+
+    assert region_digest(region(*one_speaker, **bounds)) != region_digest(region(*CHAT, **bounds))
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_same"),
+    [(FactKind.USER, True), (FactKind.COMMAND, False), (FactKind.ACTION, False)],
+)
+def test_of_earlier_segments_only_calls_and_heads_tell_a_part_from_another(kind, is_same):
+    def earlier(text: str) -> Segment:
+        fact = Fact(kind=kind, text=text, turns=(1,), messages=(0,))
+        return Segment(start=0, end=2, facts=(fact,), text=f"[head]\n{text}", tokens=9, before=9)
+
+    digests = [
+        region_digest(region(*CHAT, start=2, end=6, earlier=(earlier(text),)))
+        for text in ("one", "another")
+    ]
+
+    assert (digests[0] == digests[1]) is is_same

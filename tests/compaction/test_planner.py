@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from compaction.compacted_part import SegmentCache
 from compaction.conversation_view import view_conversation
 from compaction.cost_model import CompactionReason
 from compaction.memory import CompactionState
@@ -38,7 +39,12 @@ def walk(raws: list[bytes], policy: CompactionPolicy = _FORCE) -> CompactionPlan
     keys = prefix_digests([message.digest for message in messages], b"")
     view = view_conversation(messages)
     return CompactionPlanner(
-        conversation=view, policy=policy, fixed=100, count=estimate_tokens, keys=keys
+        conversation=view,
+        policy=policy,
+        fixed=100,
+        count=estimate_tokens,
+        keys=keys,
+        segments=SegmentCache(100, 1 << 20),
     )
 
 
