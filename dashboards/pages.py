@@ -33,7 +33,7 @@ class NavigationEntry:
     """A page that the menu leads to.
 
     Attributes:
-        section: Name by which a page says that it is part of it.
+        section: Name by which a page says that it is part of it, and of its icon.
         path: Path below ``/admin``.
         action: Action that its page lets people do; those who may not do it do not see the link.
     """
@@ -42,6 +42,14 @@ class NavigationEntry:
     path: str
     title: str
     action: Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavigationGroup:
+    """Pages that stand together in the menu, below a title; "" for none."""
+
+    title: str
+    entries: tuple[NavigationEntry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,29 +73,53 @@ class SignInForm:
     provider: str = ""
 
 
-def _entry(section: str, title: str, action: Action) -> NavigationEntry:
-    return NavigationEntry(section=section, path=f"/{section}", title=title, action=action)
+def _group(title: str, *entries: tuple[str, str, Action]) -> NavigationGroup:
+    """A group of the menu, of each page's section, title and action."""
+    return NavigationGroup(
+        title=title,
+        entries=tuple(
+            NavigationEntry(
+                section=section,
+                path="" if section == "overview" else f"/{section}",
+                title=entry_title,
+                action=action,
+            )
+            for section, entry_title, action in entries
+        ),
+    )
 
 
-NAVIGATION: Final[tuple[NavigationEntry, ...]] = (
-    NavigationEntry(section="overview", path="", title="Overview", action=Action.SEE_COSTS),
-    _entry("costs", "Costs", Action.SEE_COSTS),
-    _entry("savings", "Savings", Action.SEE_COSTS),
-    _entry("fast-path", "Fast path", Action.SEE_COSTS),
-    _entry("replay", "Replay a log", Action.SEE_COSTS),
-    _entry("cache", "Cache health", Action.SEE_COSTS),
-    _entry("latency", "Latency", Action.SEE_COSTS),
-    _entry("calls", "Calls", Action.SEE_CALLS),
-    _entry("reports", "Reports", Action.SEE_COSTS),
-    _entry("objectives", "Objectives", Action.SEE_OPERATIONS),
-    _entry("budgets", "Budgets and alerts", Action.SEE_COSTS),
-    _entry("layouts", "Layouts", Action.SEE_COSTS),
-    _entry("models", "Models and prices", Action.SEE_COSTS),
-    _entry("engines", "Engines", Action.SEE_OPERATIONS),
-    _entry("teams", "Teams and keys", Action.SEE_COSTS),
-    _entry("people", "People", Action.CHANGE_USERS),
-    _entry("audit", "Audit log", Action.SEE_AUDIT_LOG),
-    _entry("settings", "Settings", Action.CHANGE_CONFIGURATION),
+NAVIGATION: Final[tuple[NavigationGroup, ...]] = (
+    _group("", ("overview", "Overview", Action.SEE_COSTS)),
+    _group(
+        "Spend",
+        ("costs", "Costs", Action.SEE_COSTS),
+        ("budgets", "Budgets and alerts", Action.SEE_COSTS),
+        ("reports", "Reports", Action.SEE_COSTS),
+    ),
+    _group(
+        "Savings",
+        ("savings", "Savings", Action.SEE_COSTS),
+        ("cache", "Cache health", Action.SEE_COSTS),
+        ("layouts", "Layouts", Action.SEE_COSTS),
+        ("fast-path", "Fast path", Action.SEE_COSTS),
+        ("replay", "Replay a log", Action.SEE_COSTS),
+    ),
+    _group(
+        "Reliability",
+        ("calls", "Calls", Action.SEE_CALLS),
+        ("latency", "Latency", Action.SEE_COSTS),
+        ("objectives", "Objectives", Action.SEE_OPERATIONS),
+        ("engines", "Engines", Action.SEE_OPERATIONS),
+    ),
+    _group(
+        "Admin",
+        ("teams", "Teams and keys", Action.SEE_COSTS),
+        ("models", "Models and prices", Action.SEE_COSTS),
+        ("people", "People", Action.CHANGE_USERS),
+        ("audit", "Audit log", Action.SEE_AUDIT_LOG),
+        ("settings", "Settings", Action.CHANGE_CONFIGURATION),
+    ),
 )
 """The menu, in order."""
 
@@ -101,7 +133,10 @@ def render(template: str, values: Mapping[str, object]) -> str:
     """
     viewer = values["viewer"]
     assert isinstance(viewer, Viewer)  # noqa: S101 - its caller's part
-    menu = [entry for entry in NAVIGATION if viewer.may(entry.action)]
+    menu = [
+        (group.title, [entry for entry in group.entries if viewer.may(entry.action)])
+        for group in NAVIGATION
+    ]
     return _template_environment().get_template(template).render(menu=menu, **values)
 
 

@@ -30,7 +30,7 @@ from tests.fakes.board import (
 EVIL = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
 SECTIONS = ("objectives", "reroutes", "rerouted_calls", "counters", "open_alerts")
 TEMPLATES = Path(pages.__file__).parent / "templates"
-_VOID = {"meta", "link", "input", "br"}
+_VOID = {"meta", "link", "input", "br", "img"}
 
 
 class Outline(HTMLParser):
@@ -61,6 +61,8 @@ class Outline(HTMLParser):
 
 
 ADMIN = Viewer(name="ann", role=Role.ADMIN)
+#: Names in the frame, which each page has once.
+FRAME_IDS = {"main", "pages", *(f"group-{number}" for number in range(1, 6))}
 STYLESHEET = Path(pages.__file__).parent / "static" / "admin.css"
 
 
@@ -327,6 +329,16 @@ def test_pages_are_made_of_nothing_that_their_policy_forbids():
         assert all(str(path).startswith("/admin/static/") for path in loaded)
 
 
+def test_menu_has_four_groups_and_marks_the_page_that_is_open():
+    html = policies_page(overview())
+    menu = Outline(html[html.index('<header class="menu">') : html.index('<main id="main">')])
+
+    assert len(menu.all("h2")) == 4
+    assert [link["href"] for link in menu.all("a") if "aria-current" in link] == [
+        "/admin/objectives"
+    ]
+
+
 def test_tables_can_be_read_without_seeing_them():
     page = page_outline()
 
@@ -335,13 +347,13 @@ def test_tables_can_be_read_without_seeing_them():
     names = [
         attributes["id"]
         for _, attributes in page.elements
-        if "id" in attributes and attributes["id"] != "main"
+        if "id" in attributes and attributes["id"] not in FRAME_IDS
     ]
     assert len(names) == len(set(names))
     labels = [
         attributes["aria-labelledby"]
         for _, attributes in page.elements
-        if "aria-labelledby" in attributes
+        if "aria-labelledby" in attributes and attributes["aria-labelledby"] not in FRAME_IDS
     ]
     assert set(labels) <= set(names)
 
