@@ -1,7 +1,7 @@
 """Formats times, money and names for the pages."""
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from math import floor, log10
 from typing import Any, Final
@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from dashboards.board import ObjectiveStatus, ReroutedCall
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.calls import CallForm, CallRow
+from dashboards.views.costs import CostsView
 from slo.alert import format_amount, format_rough_duration
 from slo.budgets.budget import EVERY, BudgetUnit
 
@@ -125,9 +126,44 @@ def change(now_and_before: tuple[int | None, int | None]) -> str:
     return f"{(now - before) * _PERCENT / before:+.0f} %"
 
 
+def spark_points(values: Sequence[int | None]) -> str:
+    """Points of a line through values, in a box of 100 by 24: the lowest is 0 or below it."""
+    numbers = [value or 0 for value in values]
+    low, high = min([0, *numbers]), max([0, *numbers])
+    step, scale = 100 / max(len(numbers) - 1, 1), 22 / (high - low or 1)
+    return " ".join(
+        f"{place * step:.1f},{23 - (number - low) * scale:.1f}"
+        for place, number in enumerate(numbers)
+    )
+
+
+def daily_costs(costs: CostsView) -> list[int]:
+    """The cost of each bucket of a period, of all series together, in nano-dollars."""
+    return [
+        sum(nanos or 0 for nanos in bucket)
+        for bucket in zip(*(series.cost_nanos for series in costs.series), strict=True)
+    ]
+
+
 def local_iso(moment: float, zone: str) -> str:
     """A moment as the clocks of a time zone show it, in ISO 8601 without the zone."""
     return f"{datetime.fromtimestamp(moment, ZoneInfo(zone)):%Y-%m-%dT%H:%M:%S}"
+
+
+def period_presets(now: float, zone: str) -> list[tuple[str, str, str]]:
+    """Usual periods up to today in a time zone: name, first day and last day."""
+    today = datetime.fromtimestamp(now, ZoneInfo(zone)).date()
+    month = today.replace(day=1)
+    last_month = month - timedelta(days=1)
+    periods = [
+        ("Today", today, today),
+        ("7 days", today - timedelta(days=6), today),
+        ("30 days", today - timedelta(days=29), today),
+        ("90 days", today - timedelta(days=89), today),
+        ("This month", month, today),
+        ("Last month", last_month.replace(day=1), last_month),
+    ]
+    return [(name, first.isoformat(), last.isoformat()) for name, first, last in periods]
 
 
 def bucket_name(start: float, zone: str, unit: str) -> str:

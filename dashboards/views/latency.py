@@ -84,3 +84,27 @@ class LatencyView:
     rows: Sequence[LatencyRow]
     phases: Sequence[EnginePhases]
     max_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthWindow:
+    """Calls from a whole hour of UTC on.
+
+    Attributes:
+        since: Beginning of the hour, in seconds since the epoch.
+        errors: Calls that were refused, failed or broke off.
+        p95: Seconds that 95 of 100 calls took at most; null without any.
+    """
+
+    since: int
+    calls: int
+    errors: int
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthView:
+    """The hour before this one with what there is of this one, and the day before with it."""
+
+    recent: HealthWindow
+    day: HealthWindow

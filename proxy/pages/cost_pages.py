@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
+from dashboards.board import fullest_budget
 from dashboards.cost_reports import DIMENSIONS
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
@@ -26,6 +27,7 @@ from proxy.pages.resources.report_sending import SendRequest
 from proxy.pages.site import Pages, form, html_response, validated_request
 from proxy.pages.viewing import FormFields, SignedIn, route
 from proxy.services.reports.background_reports import KEEP_S, PendingReport
+from proxy.store.sql.views.latency import HealthQuestion
 from proxy.store.sql.views.savings import (
     OverviewQuestion,
     OverviewView,
@@ -38,10 +40,10 @@ _METRICS: Final = {
     "duration": "whole duration",
     "itl": "time between tokens",
 }
-_BY_FEATURE: Final = {"by": "feature"}
-_MAX_ALERTS: Final = 3
 #: Rows of a report that a page shows; its files have all.
 _MAX_ROWS: Final = 1_000
+#: Savings not taken yet that the first page shows.
+_NEXT_SHOWN: Final = 3
 #: Seconds between two looks of a page at a report that is being made.
 _REFRESH_S: Final = 3
 #: Parameters that costs and calls share: the period and the filters.
@@ -67,25 +69,31 @@ class CostPages(Pages):
 
     @route("GET", "")
     async def overview(self, viewer: SignedIn) -> Response:
-        """Spend, alerts, and the savings not taken yet."""
+        """Spend, savings, health, and the largest savings not taken yet."""
         operations, ledger = self.operations, self.ledger
-        query = CostsQuery.model_validate(_BY_FEATURE)
-        alerts, objectives, events = await asyncio.gather(
+        by = "feature" if viewer.teams is not None and len(viewer.teams) == 1 else "team"
+        query = CostsQuery.model_validate({"by": by})
+        alerts, objectives, events, budgets = await asyncio.gather(
             operations.budgets.alerts(viewer),
             operations.objectives.list(viewer),
             operations.events.list(viewer, query),
+            operations.budgets.budgets(viewer),
         )
         page = self.site.page_around(
             "overview.html",
             viewer,
-            alerts=None if alerts.alerts is None else alerts.alerts[:_MAX_ALERTS],
-            alert_count=alerts.total,
+            alerts=alerts,
             objectives=objectives.objectives,
             events=events,
+            budget=fullest_budget(budgets.counters or ()),
         )
+        costs = ledger.costs.question(viewer, query)
         question = OverviewQuestion(
-            costs=ledger.costs.question(viewer, query),
-            savings=ledger.savings.question(viewer, SavingsQuery.model_validate({})),
+            costs=costs,
+            savings=ledger.savings.question(
+                viewer, SavingsQuery.model_validate({"next": _NEXT_SHOWN})
+            ),
+            health=HealthQuestion(now=self.site.now(), only=costs.only),
         )
 
         async def read(savings: SavingsQuestion) -> bytes:

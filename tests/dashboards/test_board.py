@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from dashboards.board import AdminBoard
+from dashboards.board import AdminBoard, fullest_budget
+from slo.budgets.budget import BudgetUnit
 from tests.fakes.board import (
     FakeBoard,
     a_counter,
@@ -36,3 +37,13 @@ def test_a_board_is_whatever_answers_all_of_it():
     board: AdminBoard = FakeBoard()
 
     assert isinstance(board, FakeBoard)
+
+
+def test_fullest_budget_is_the_one_in_dollars_with_the_largest_share_spent():
+    half = a_counter(budget="half", limit=10, spent=5)
+    most = a_counter(budget="most", limit=10, spent=9)
+    unknown = a_counter(budget="unknown", spent=None)
+    calls = a_counter(budget="calls", unit=BudgetUnit.REQUESTS, limit=10, spent=10)
+
+    assert fullest_budget([half, most, unknown, calls]) == most
+    assert fullest_budget([unknown, calls]) is None

@@ -254,3 +254,22 @@ def test_a_call_is_shown_by_the_forms_of_its_columns() -> None:
         "seconds": "250 ms",
         "served": "fast path: small",
     }
+
+
+def test_a_sparkline_fills_its_box_and_counts_the_unknown_as_nothing():
+    assert formatting.spark_points([0, None, 10]) == "0.0,23.0 50.0,23.0 100.0,1.0"
+    assert formatting.spark_points([0, 0]) == "0.0,23.0 100.0,23.0"
+    assert formatting.spark_points([-1, 1]) == "0.0,23.0 100.0,1.0"
+    assert formatting.spark_points([]) == ""
+
+
+def test_usual_periods_end_today_in_the_zone_or_with_the_last_month():
+    one_o_clock_in_tokyo = 1_790_009_000.0  # 2026-09-21 16:43 UTC
+    periods = {
+        name: days for name, *days in formatting.period_presets(one_o_clock_in_tokyo, "Asia/Tokyo")
+    }
+
+    assert periods["Today"] == ["2026-09-22", "2026-09-22"]
+    assert periods["7 days"] == ["2026-09-16", "2026-09-22"]
+    assert periods["This month"] == ["2026-09-01", "2026-09-22"]
+    assert periods["Last month"] == ["2026-08-01", "2026-08-31"]

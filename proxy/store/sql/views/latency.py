@@ -6,7 +6,7 @@ Calls that no histogram has yet are counted from ``latency_pending``, in the sam
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, func, literal_column, select
@@ -15,6 +15,8 @@ from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.costs import value_label
 from dashboards.views.latency import (
     EnginePhases,
+    HealthView,
+    HealthWindow,
     LatencyDimension,
     LatencyLine,
     LatencyMetric,
@@ -68,6 +70,14 @@ class LatencyQuestion:
     only: SpendFilter
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthQuestion:
+    """A question for health; ``now`` is in seconds since the epoch."""
+
+    now: float
+    only: SpendFilter
+
+
 def latency_view(readers: Readers, question: LatencyQuestion) -> LatencyView:
     """Latencies of a period by time and by value; blocks."""
     period, unit = question.period, question.unit
@@ -109,6 +119,52 @@ def latency_view(readers: Readers, question: LatencyQuestion) -> LatencyView:
         phases=phases,
         max_error=MAX_ERROR,
     )
+
+
+def health_view(readers: Readers, question: HealthQuestion) -> HealthView:
+    """Health since the beginning of the last whole hour, and of the day before it; blocks."""
+    length = _LENGTH_S["hour"]
+    hour = int(question.now) // length * length
+    edges = (hour - _DAY_S, hour - length, hour + length)
+    query = SumQuery(
+        place=lambda _: (),
+        addends=lambda rows: {"calls": rows.calls, "errors": rows.errors},
+        only=question.only,
+    )
+    with read_transaction(readers.engine, is_snapshot=True) as connection:
+        sums = bucket_sums(connection, edges, query)
+        durations = _durations(connection, edges, question.only)
+
+    def window(since: int, *buckets: int) -> HealthWindow:
+        counts: Counter[int] = sum(
+            (counted for start, counted in durations.items() if start >= since), Counter()
+        )
+        counted = [sums.get((bucket,), {}) for bucket in buckets]
+        return HealthWindow(
+            since=since,
+            calls=sum(each.get("calls", 0) for each in counted),
+            errors=sum(each.get("errors", 0) for each in counted),
+            p95=_percentiles(counts).p95,
+        )
+
+    return HealthView(recent=window(edges[1], 1), day=window(edges[0], 0, 1))
+
+
+def _durations(
+    connection: Connection, edges: tuple[int, int, int], only: SpendFilter
+) -> dict[int, Counter[int]]:
+    """Histograms of durations by hour, of the days that the edges touch."""
+    first, last = (datetime.fromtimestamp(edge, UTC).date() for edge in (edges[0], edges[2]))
+    question = LatencyQuestion(
+        metric="duration",
+        by="team",
+        top=1,
+        period=ReportPeriod(first=first, end=last + timedelta(days=1), zone="UTC"),
+        unit="hour",
+        only=only,
+    )
+    by_hour = histograms_by_time(connection, question)
+    return {start: counts for start, counts in by_hour.items() if edges[0] <= start < edges[2]}
 
 
 def histograms_by_time(

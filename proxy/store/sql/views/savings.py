@@ -11,6 +11,7 @@ from dashboards.access import Action, Viewer
 from dashboards.pages import HOME
 from dashboards.savings_headline import SavingsHeadline, SavingsSums
 from dashboards.views.costs import CostsView
+from dashboards.views.latency import HealthView
 from dashboards.views.savings import FeatureSavings, MeasuredSaving, NextSaving, SavingsView
 from proxy.catalog.catalog import Catalog
 from proxy.records.feature_mode import LayoutScope, PlanningMode
@@ -24,6 +25,7 @@ from proxy.store.sql.views.counted_savings import (
     counted_savings,
     layout_scope,
 )
+from proxy.store.sql.views.latency import HealthQuestion, health_view
 from proxy.store.sql.views.readers import Readers
 from proxy.store.sql.views.savings_sums import first_quarter
 
@@ -56,6 +58,7 @@ class OverviewQuestion:
 
     costs: CostsQuestion
     savings: SavingsQuestion
+    health: HealthQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +67,15 @@ class OverviewView:
 
     costs: CostsView | None = None
     savings: SavingsView | None = None
+    health: HealthView | None = None
 
 
 def overview_view(readers: Readers, question: OverviewQuestion) -> OverviewView:
     """Figures of the first page; blocks."""
     return OverviewView(
-        costs=costs_view(readers, question.costs), savings=savings_view(readers, question.savings)
+        costs=costs_view(readers, question.costs),
+        savings=savings_view(readers, question.savings),
+        health=health_view(readers, question.health),
     )
 
 
