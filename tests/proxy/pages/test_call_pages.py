@@ -94,7 +94,7 @@ def test_a_planned_calls_segments_are_drawn_with_their_marks(pages: CallPagesBro
     assert '<rect class="stable" x="0.0" y="8" width="900.0"' in html
     assert "semi-stable" not in html
     assert "900 for 1h" in html
-    assert html.index("Prompt as it was sent") < html.index("<svg")
+    assert html.index("Prompt as it was sent") < html.index('<svg class="segments"')
     assert '<rect class="mark" x="898.0"' in html
     assert "segments" not in pages.text(f"/calls/{pages.receipts[0].call_id}")
 
@@ -105,6 +105,31 @@ def test_a_call_tells_its_story_with_its_cost_lines(pages: CallPagesBrowser) -> 
     assert "Attempt 1" in html
     assert "cache_read" in html
     assert f"/admin/cache/{pages.receipts[2].call_id}" in html
+
+
+def test_a_call_shows_where_its_time_went_and_leads_to_calls_like_it(
+    pages: CallPagesBrowser,
+) -> None:
+    html = pages.text(f"/calls/{pages.receipts[2].call_id}")
+
+    assert "Where the time went" in html
+    assert '<rect class="waiting" x="0.0"' in html
+    (alike,) = re.findall(r'<a class="button" href="/admin/calls\?([^"]+)">Calls like this', html)
+    assert parse_qs(unescape(alike))["team"] == [pages.team]
+    assert pages.receipts[2].call_id in pages.text(
+        f"/calls?from=2026-09-20&to=2026-09-22&{unescape(alike)}"
+    )
+
+
+def test_filters_that_are_left_empty_narrow_nothing(pages: CallPagesBrowser) -> None:
+    empty = "&".join(
+        f"{name}="
+        for name in ("outcome", "error", "miss", "rerouted", "served_by", "unpriced", "min_ttft")
+    )
+    html = pages.text(f"/calls?from=2026-09-20&to=2026-09-22&{empty}")
+
+    assert all(receipt.call_id in html for receipt in pages.receipts)
+    assert '<details class="more">' in html
 
 
 def test_the_page_of_a_miss_says_what_to_do_where_prompts_are_not_kept(

@@ -43,6 +43,8 @@ _HEARTBEAT_S: Final = 10.0
 _NEWEST: Final = 50
 
 Outcomes = Literal["answered", "refused", "failed", "broken", "hung_up"]
+ServedByName = Literal["cache", "small", "large", "draft"]
+Seconds = Annotated[float, Field(ge=0.0, le=86_400.0)]
 
 
 class LiveQuery(FilterQuery):
@@ -53,6 +55,10 @@ class LiveQuery(FilterQuery):
     rerouted: bool = Field(default=False, description="Only calls that another route answered.")
     unpriced: bool = Field(default=False, description="Only calls whose price is unknown.")
     min_cost_nanos: int = Field(0, ge=0, le=1 << 50, description="They cost at least as much.")
+    error: OptionalText = Field(None, description="The error's code, such as `upstream_timeout`.")
+    served_by: ServedByName | None = Field(None, description="What of the fast path served them.")
+    min_duration: Seconds = Field(0.0, description="They took at least so many seconds.")
+    min_ttft: Seconds = Field(0.0, description="Least seconds to their first content byte.")
 
 
 class CallsQuery(LiveQuery):
@@ -93,6 +99,10 @@ class Calls(Resource):
             is_rerouted=query.rerouted,
             min_cost_nanos=query.min_cost_nanos,
             is_unpriced=query.unpriced,
+            error=query.error or "",
+            served_by=query.served_by or "",
+            min_duration=query.min_duration,
+            min_ttft=query.min_ttft,
         )
         return await self._ask.view("calls", calls_view, search, finish)
 
@@ -167,6 +177,10 @@ def _live_filter(query: LiveQuery, only: SpendFilter) -> Wanted:
             and bool(receipt.reroute_reason or not query.rerouted)
             and (receipt.cost_nanos or 0) >= query.min_cost_nanos
             and (_is_unpriced(receipt) or not query.unpriced)
+            and query.error in {None, receipt.error}
+            and query.served_by in {None, receipt.served_by.value}
+            and receipt.duration >= query.min_duration
+            and (receipt.ttft or 0.0) >= query.min_ttft
         )
 
     return is_wanted

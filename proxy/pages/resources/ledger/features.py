@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
-from proxy.pages.resources.ledger.queries import OptionalCount, json_response
+from proxy.pages.resources.ledger.queries import json_response
 from proxy.pages.store_questions import StoreQuestions, json_bytes, view_itself
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.records.feature_mode import LayoutScope, PlanningMode
@@ -27,6 +27,12 @@ _PATH: Final = "/features/{team}/{feature}"
 
 FeatureName = Annotated[str, AfterValidator(lambda name: "" if name == "-" else name)]
 """A feature in a path; ``-`` stands for the calls that name no feature."""
+
+OptionalCount = Annotated[
+    Annotated[int, Field(ge=1, le=1_000_000_000)] | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+]
+"""A count that a form may leave empty."""
 
 
 class ModeRequest(BaseModel):

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
 from dashboards.access import Viewer
@@ -18,18 +18,7 @@ _USUAL_DAYS: Final = 30
 _MAX_DAYS: Final = 3_700
 
 
-def _none_if_blank(value: object) -> object:
-    """A form's empty field is none."""
-    return None if value == "" else value
-
-
-OptionalDate = Annotated[date | None, BeforeValidator(_none_if_blank)]
-OptionalText = Annotated[
-    Annotated[str, Field(max_length=1_000)] | None, BeforeValidator(_none_if_blank)
-]
-OptionalCount = Annotated[
-    Annotated[int, Field(ge=1, le=1_000_000_000)] | None, BeforeValidator(_none_if_blank)
-]
+OptionalText = Annotated[str, Field(max_length=1_000)] | None
 
 
 class PeriodQuery(BaseModel):
@@ -37,9 +26,17 @@ class PeriodQuery(BaseModel):
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
-    first: OptionalDate = Field(None, alias="from", description="The first day, `2026-11-01`.")
-    last: OptionalDate = Field(None, alias="to", description="The last day, included; today.")
+    first: date | None = Field(None, alias="from", description="The first day, `2026-11-01`.")
+    last: date | None = Field(None, alias="to", description="The last day, included; today.")
     tz: str = Field("UTC", max_length=100, description="IANA time zone of the days.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, values: object) -> object:
+        """A field that a form leaves empty asks for nothing."""
+        if not isinstance(values, Mapping):
+            return values
+        return {name: value for name, value in values.items() if value != ""}
 
     def period(self, now: float) -> ReportPeriod:
         """The period that is asked for.

@@ -14,7 +14,7 @@ from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.store.sql.rollups.spend_filters import part_column
-from proxy.store.sql.timestamps import seconds
+from proxy.store.sql.timestamps import micros, seconds
 from proxy.store.sql.views.readers import Readers
 
 #: Calls that one step looks at, and steps of a page.
@@ -40,6 +40,10 @@ class CallSearch:
         is_rerouted: True for those that another route answered.
         min_cost_nanos: They cost at least as much; 0 for any.
         is_unpriced: True for those that used tokens or were answered, at an unknown price.
+        error: Their error's code; "" for any.
+        served_by: Part of the fast path that served them; "" for any.
+        min_duration: They took at least so many seconds; 0 for any.
+        min_ttft: Their first content byte came after at least so many seconds; 0 for any.
     """
 
     since: float
@@ -52,6 +56,10 @@ class CallSearch:
     is_rerouted: bool = False
     min_cost_nanos: int = 0
     is_unpriced: bool = False
+    error: str = ""
+    served_by: str = ""
+    min_duration: float = 0.0
+    min_ttft: float = 0.0
 
 
 def calls_view(readers: Readers, search: CallSearch) -> CallsView:
@@ -137,9 +145,15 @@ def _conditions(search: CallSearch) -> list[ColumnElement[bool]]:
         )
     if search.is_rerouted:
         conditions.append(calls.reroute_reason.is_not(None))
-    if search.min_cost_nanos:
-        conditions.append(calls.cost_nanos >= search.min_cost_nanos)
     if search.is_unpriced:
         is_used = calls.input.is_not(None) | (calls.outcome == Outcome.ANSWERED.value)
         conditions += [calls.cost_nanos.is_(None), is_used]
+    equal = {calls.error: search.error, calls.served_by: search.served_by}
+    conditions += [stored == value for stored, value in equal.items() if value]
+    least = {
+        calls.cost_nanos: search.min_cost_nanos,
+        calls.duration: micros(search.min_duration),
+        calls.ttft: micros(search.min_ttft),
+    }
+    conditions += [stored >= value for stored, value in least.items() if value]
     return conditions

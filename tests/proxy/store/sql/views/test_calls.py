@@ -3,7 +3,7 @@ from sqlalchemy import Engine
 
 from dashboards.reports import SpendFilter
 from dashboards.views.calls import CallsView
-from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
+from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, ServedBy
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.calls import (
@@ -52,6 +52,10 @@ def test_pages_follow_each_other_without_gap_or_repetition(engine: Engine) -> No
         ({"is_rerouted": True}, [1]),
         ({"min_cost_nanos": 900}, [5]),
         ({"is_unpriced": True}, [6]),
+        ({"error": "upstream_timeout"}, [7]),
+        ({"served_by": "cache"}, [4]),
+        ({"min_duration": 30.0}, [5]),
+        ({"min_ttft": 2.0}, [3]),
         ({"only": SpendFilter(values={"model": frozenset({"m"})})}, [1]),
         ({"only": SpendFilter(values={"user": frozenset({"u"}), "key": frozenset({"k"})})}, [5]),
         ({"since": START + 5}, [7, 6, 5]),
@@ -62,11 +66,18 @@ def test_a_filter_leaves_the_calls_that_are_wanted(engine: Engine, wanted, numbe
     calls = {
         1: a_call(1, cost_nanos=1, route="lab/m", reroute_reason="why"),
         2: a_call(2, cost_nanos=1, outcome=Outcome.REFUSED),
-        3: a_call(3, cost_nanos=1, miss="expired", conversation="ab"),
-        4: a_call(4, cost_nanos=1, miss="diverged", conversation="ab"),
-        5: a_call(5, cost_nanos=900, user="u", key_id="k"),
+        3: a_call(3, cost_nanos=1, miss="expired", conversation="ab", ttft=2.0),
+        4: a_call(4, cost_nanos=1, miss="diverged", conversation="ab", served_by=ServedBy.CACHE),
+        5: a_call(5, cost_nanos=900, user="u", key_id="k", duration=30.0),
         6: a_call(6, cost_nanos=None, started=START - 20),
-        7: a_call(7, cost_nanos=None, usage=None, outcome=Outcome.FAILED, started=START - 20),
+        7: a_call(
+            7,
+            cost_nanos=None,
+            usage=None,
+            outcome=Outcome.FAILED,
+            error="upstream_timeout",
+            started=START - 20,
+        ),
     }
     inserter(engine)(list(calls.values()))
 
