@@ -14,6 +14,7 @@ from tests.bench.compaction.cases import (
     at_risk,
     call_places,
     joined_text,
+    later_values,
     old_part,
     pairs,
     plain,
@@ -120,20 +121,22 @@ def _lines_seen(messages: Sequence[Message]) -> Iterator[str]:
                     yield plain(line.strip())
 
 
-def long_chats() -> Iterator[ChatCase]:
+def long_chats(*, everywhere: bool = False) -> Iterator[ChatCase]:
     """Words of the answers that GoodAI's two chats expect behind their first 100,000 tokens.
 
-    Only those that a user said of the same task: chapters and quizzes between the tasks hold words
-    of answers by chance.
+    Args:
+        everywhere: True for words that stand anywhere, as chapters and quizzes between the tasks
+            hold words of answers by chance; else those that a user said of the same task.
     """
+    later_words = later_values if everywhere else _words_told
     for chat in dialogues("goodai"):
         for now in _places_at(chat, (_LONG_CHAT_TOKENS,)):
-            needed = [(value,) for value in at_risk(chat.messages, now, _words_told(chat, now))]
+            needed = [(value,) for value in at_risk(chat.messages, now, later_words(chat, now))]
             yield ChatCase(
                 name=chat.name,
                 messages=chat.messages[:now],
                 needed=needed,
-                class_values=partial(_answer_words, chat.messages, now),
+                class_values=partial(_answer_words, chat.messages[:now], everywhere=everywhere),
             )
 
 
@@ -149,10 +152,11 @@ def _words_told(chat: Dialogue, now: int) -> Iterator[str]:
             yield from (v for need in needs for _, v in need if stands(text, plain(v)))
 
 
-def _answer_words(messages: Sequence[Message], now: int) -> Sequence[str]:
-    """The words that a user said and that could be of an answer."""
-    said = (words(message) for message in messages[:now] if message["role"] == "user")
-    return at_risk(messages, now, (word for text in said for word in ANSWER_WORDS.findall(text)))
+def _answer_words(messages: Sequence[Message], *, everywhere: bool) -> Sequence[str]:
+    """The words that could be of an answer: those that anybody or a user said."""
+    texts = [words(one) for one in messages if everywhere or one["role"] == "user"]
+    answer_words = (word for text in texts for word in ANSWER_WORDS.findall(text))
+    return at_risk(messages, len(messages), answer_words)
 
 
 def _places_at(dialogue: Dialogue, tokens: Iterable[int]) -> Iterator[int]:

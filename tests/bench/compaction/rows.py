@@ -108,6 +108,11 @@ def _agent_rows(more: Path) -> Mapping[str, Row]:
         "GoodAI, 100,000 tokens: words of answers": Row(
             cases=agent_sets.long_chats, path=agent_sets.GOODAI, goals={NO_TARGET: 0, "14 %": 86}
         ),
+        "GoodAI, 100,000 tokens: wherever they stand": Row(
+            cases=partial(agent_sets.long_chats, everywhere=True),
+            path=agent_sets.GOODAI,
+            goals={NO_TARGET: 0, "14 %": 86},
+        ),
         "12,000 tokens: values of later calls": Row(
             cases=windows.windows, path=agent_sets.TAU, goals={"to 3,000": 0}
         ),
