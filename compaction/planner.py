@@ -42,7 +42,7 @@ from compaction.verbatim_suffix import (
 #: Share of a conversation below which a compaction at one point alone splits the last turns, too.
 _SMALL_REGION_SHARE: Final = 0.25
 #: Maximum share of a target that the last turns may take; where they take more, fewer of them stay.
-_MAX_SUFFIX_TARGET_SHARE: Final = 0.5
+_MAX_SUFFIX_TARGET_SHARE: Final = 0.3
 
 
 class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from compaction.facts.fact import Region
 from compaction.facts.region_contents import RegionContents
 from compaction.reading.message import Voice
 from compaction.word_worth import RegionWords
@@ -15,6 +16,8 @@ _SPEECH_SPREAD, _RESULTS_SPREAD = 0.4, 0.2
 #: after which it is half, and their least number; and the share of its worth that a word has again.
 _FRESH_FACTOR, _HALF_LIFE_SHARE, _LEAST_HALF_LIFE = 6.0, 0.2, 12
 _LETTER_AGAIN: Final = 0.65
+#: Last turns, which tell what records are needed next.
+_CURRENT_TURNS: Final = 2
 #: Characters up to which a text is what somebody typed; the factor of a longer one, which may be
 #: pasted, is less by its length, down to this.
 _TYPED_CHARS, _LEAST_LENGTH_FACTOR = 200, 0.05
@@ -23,14 +26,27 @@ _TYPED_CHARS, _LEAST_LENGTH_FACTOR = 200, 0.05
 def region_words(part: RegionContents, *, decays: bool = False) -> RegionWords:
     """The worth of the words of a region; later messages count as far as they are known.
 
+    Beside records the last turns count as later wherever the region ends: else a record is worth
+    less for what is said of it, for that stands already.
+
     Args:
         part: Region, as it was read.
         decays: True if what was read is soon edited to the letter: words count in each line.
     """
     region = part.region
     messages = [message for pairs in part.messages_by_voice.values() for _, message in pairs]
-    later = region.messages[region.end : region.point]
+    has_records = bool(part.exchanges) and not decays
+    later_start = _current_turns_start(region) if has_records else region.end
+    later = region.messages[later_start : region.point]
     return RegionWords(messages, later, _LETTER_AGAIN if decays else 0.0, part.find)
+
+
+def _current_turns_start(region: Region) -> int:
+    """The start of the last turns, or the end of the region where that comes first."""
+    messages = enumerate(region.messages[: region.point])
+    users = [index for index, message in messages if message.voice is Voice.USER]
+    starts = users[-_CURRENT_TURNS:] if len(users) > _CURRENT_TURNS else []
+    return min([*starts, region.end])
 
 
 def message_factors(

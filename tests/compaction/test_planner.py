@@ -376,8 +376,8 @@ def test_a_segment_is_estimated_at_15_percent_until_one_is_written():
     assert walk(conversation(5)).initial_state().share == 0.15
 
 
-@pytest.mark.parametrize(("target", "kept"), [(963, 2), (964, 3)])
-def test_last_turns_take_half_of_a_target_at_most(target: int, kept: int):
+@pytest.mark.parametrize(("target", "kept"), [(1606, 2), (1607, 3)])
+def test_last_turns_take_three_tenths_of_a_target_at_most(target: int, kept: int):
     way = walk(conversation(8), CompactionPolicy(keep_turns=3, target=target, least=300))
     state = state_at_end(walk(conversation(8), CompactionPolicy(least=10**6)))
 

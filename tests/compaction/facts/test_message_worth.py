@@ -43,6 +43,22 @@ def test_a_word_that_stands_again_in_a_file_keeps_65_percent_of_its_worth():
     assert words.again["W-4711"] / words.first["W-4711"] == pytest.approx(0.65)
 
 
+@pytest.mark.parametrize(("found", "ratio"), [(["Oslo"], 2.0), ([], 1.0)])
+def test_what_the_last_two_turns_name_counts_twice_beside_records_wherever_the_region_ends(
+    found: list[str], ratio: float
+):
+    results = [call_and_result("find", result) for result in found]
+    turns = [user("Orders?"), *results, user("What of W-4711?"), assistant("W."), user("Stop it.")]
+    end = len(turns) + len(found) - 1
+    worths = []
+    for point in (0, end + 1):
+        words = region_words(read_contents(*turns, end=end, point=point))
+        words.telling_words("W-4711")
+        worths.append(words.first["W-4711"])
+
+    assert worths[1] / worths[0] == pytest.approx(ratio)
+
+
 def test_where_results_can_be_read_again_only_the_newest_and_the_task_are_worth_much():
     part = read_contents(
         user("Fix it"), *[call_and_result("bash", "x", f"c{n}", command="ls") for n in range(40)]
