@@ -23,7 +23,7 @@ class Action(StrEnum):
     SEE_CALLS = "see calls"
     SEE_OPERATIONS = "see objectives, engines and alerts"
     SEE_AUDIT_LOG = "see the audit log"
-    CHANGE_TEAM_SETTINGS = "change layouts and compaction of a team"
+    CHANGE_TEAM_SETTINGS = "change layouts, compaction and the fast path of a team"
     CHANGE_KEYS = "change keys of a team"
     CHANGE_BUDGETS = "change budgets of a team"
     CHANGE_OBJECTIVES = "pin objectives"

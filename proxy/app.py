@@ -33,7 +33,7 @@ from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 from proxy.records.receipt import Receipt
-from proxy.reloading import Reloader
+from proxy.reloading import Overlays, Reloader
 from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
@@ -41,7 +41,7 @@ from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
-from proxy.services.fast_path.setup import FastPath, running_fast_path
+from proxy.services.fast_path.setup import FastPath, running_fast_path, switch_overlay
 from proxy.services.objectives.route_alerts import watch_routes
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import running_objectives
@@ -91,7 +91,7 @@ async def gateway(
     clock = clock or steady
     snapshot = read_snapshot(settings)
     opened = opened or open_store(settings)
-    reloader = Reloader(settings, snapshot, clock, stored_budget_overlay(settings, opened))
+    reloader = Reloader(settings, snapshot, clock, _overlays(settings, opened))
     catalog, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
     estimates = UsageEstimates()
@@ -126,6 +126,11 @@ async def gateway(
     finally:
         estimates.close()
         close_store(opened, settings.drain_grace)
+
+
+def _overlays(settings: Settings, opened: Store) -> Overlays:
+    """The overlays of what people set on pages over the policies file."""
+    return Overlays((stored_budget_overlay(settings, opened), switch_overlay(settings, opened)))
 
 
 @asynccontextmanager

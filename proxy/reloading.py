@@ -14,7 +14,8 @@ every snapshot.
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from prometheus_client import Metric
@@ -66,6 +67,23 @@ class SnapshotOverlay(Protocol):
         ...
 
 
+class Overlays:
+    """Several overlays, one over the other; None among them adds nothing."""
+
+    def __init__(self, overlays: Iterable[SnapshotOverlay | None]) -> None:
+        self._overlays = [overlay for overlay in overlays if overlay is not None]
+
+    def revision(self) -> Hashable:
+        """A value that differs after each change of one; blocks."""
+        return tuple(overlay.revision() for overlay in self._overlays)
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with all of them; blocks."""
+        for overlay in self._overlays:
+            snapshot = overlay.add_to(snapshot)
+        return snapshot
+
+
 class Reloader(Collector):
     """Keeps the snapshot in force.
 
@@ -78,7 +96,6 @@ class Reloader(Collector):
     Attributes:
         settings: They name the files.
         snapshot: Catalog and policies in force.
-        file_budgets: Names of the budgets in the policies file.
     """
 
     def __init__(
@@ -89,13 +106,14 @@ class Reloader(Collector):
         overlay: SnapshotOverlay | None = None,
     ) -> None:
         self._overlay = overlay
-        self.file_budgets = frozenset(budget.name for budget in snapshot.policies.budgets)
+        self._of_files = snapshot
         self.snapshot = snapshot if overlay is None else overlay.add_to(snapshot)
         self.settings = settings
         self._now = now
         named = (settings.catalog, settings.policies, settings.engines)
         self._files = [file for file in named if file is not None]
         self._stamp: _Stamp | None = (stamp := self._read_stamp())
+        self._revision = stamp[1]  # of the overlay in force
         self._sizes = _sizes(stamp[0])
         self._reading: asyncio.Future[Any] | None = None
         self._rooms: list[Prepare] = []
@@ -105,6 +123,11 @@ class Reloader(Collector):
         self._began: float | None = None  # the reload under way
         self._succeeded = now()
         self._counts = {"success": 0, "failure": 0}
+
+    @property
+    def file_budgets(self) -> frozenset[str]:
+        """Names of the budgets in the policies file."""
+        return frozenset(budget.name for budget in self._of_files.policies.budgets)
 
     def follow(self, prepare: Prepare) -> None:
         """Register a part of the gateway that adopts new snapshots; they are asked in order."""
@@ -133,6 +156,9 @@ class Reloader(Collector):
                 is_settled, before = stamp == before, stamp
                 if stamp is None or not is_settled or stamp == self._stamp:
                     continue
+                if self._stamp is not None and stamp[0] == self._stamp[0]:
+                    await self.adopt_overlay()
+                    continue
             self._requested.clear()
             await self.reload()
 
@@ -157,25 +183,46 @@ class Reloader(Collector):
                 self._began = None
                 late.cancel()
 
+    async def adopt_overlay(self) -> bool:
+        """Adopt the overlay as it is now over the files in force, whatever became of the files."""
+        async with self._turn:
+            try:
+                _, revision = await self._run_blocking(self._read_stamp)
+                if self._stamp is not None:
+                    self._stamp = self._stamp[0], revision
+                snapshot = await self._run_blocking(partial(self._overlay_on, self._of_files))
+                await self._commit(snapshot)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot in force stays
+                self._note_failure(_reason(error))
+                return False
+            self._revision = revision
+        return True
+
     async def _reload(self) -> bool:
         try:
-            self._stamp = stamp = await self._run_blocking(self._read_stamp)
+            stamp = await self._run_blocking(self._read_stamp)
+            self._stamp = stamp[0], self._revision
             sizes = _sizes(stamp[0])
             of_files, snapshot = await self._run_blocking(self._read_snapshot)
             self._refuse_loss(sizes, snapshot)
-            commits = [await prepare(snapshot) for prepare in self._rooms]
-            for commit in commits:
-                commit()
+            await self._commit(snapshot)
         except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot in force stays
             self._note_failure(_reason(error))
             return False
-        self.snapshot, self._sizes = snapshot, sizes
-        self.file_budgets = frozenset(budget.name for budget in of_files.policies.budgets)
+        self._of_files, self._sizes = of_files, sizes
+        self._stamp, self._revision = stamp, stamp[1]
         self._trouble, self._succeeded = "", self._now()
         self._counts["success"] += 1
         count = quantity(len(snapshot.catalog.models), "model")
         _log.info("Reloaded: %s, %s", count, count_policies(snapshot.policies))
         return True
+
+    async def _commit(self, snapshot: Snapshot) -> None:
+        """Have every part get ready for a snapshot, and then all adopt it."""
+        commits = [await prepare(snapshot) for prepare in self._rooms]
+        for commit in commits:
+            commit()
+        self.snapshot = snapshot
 
     async def _run_blocking(self, work: Callable[[], T]) -> T:
         """The result of work in a thread that neither a stop nor a later look waits for.
@@ -216,7 +263,10 @@ class Reloader(Collector):
         snapshot = read_snapshot(self.settings)
         if file_stamps(self._files) != before:
             raise OperatorError("a file changed while it was read; it is read again")
-        return snapshot, snapshot if self._overlay is None else self._overlay.add_to(snapshot)
+        return snapshot, self._overlay_on(snapshot)
+
+    def _overlay_on(self, snapshot: Snapshot) -> Snapshot:
+        return snapshot if self._overlay is None else self._overlay.add_to(snapshot)
 
     def _note_failure(self, why: str) -> None:
         self._counts["failure"] += 1

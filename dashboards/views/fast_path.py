@@ -8,11 +8,32 @@ from dashboards.fast_path_savings import FastPathSaving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FastPathRule:
+    """A rule in force about a feature.
+
+    Attributes:
+        part: The part that it turns on, by its table in the policies file.
+        title: The part for people.
+        text: The rule's name, or what it asks for.
+        is_on: False if somebody turned the part off for this feature.
+        proved_loss: Answers lost by it at most, as a share of calls; None where nothing is known.
+        max_loss: The share that may be lost; None where the rule promises none.
+    """
+
+    part: str
+    title: str
+    text: str
+    is_on: bool
+    proved_loss: float | None = None
+    max_loss: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FastPathFeature:
     """The fast path of one feature.
 
     Attributes:
-        rules: The rules in force about it, by kind and name.
+        rules: The rules about it, one of each part that has any.
         calls: All its calls.
         cached_calls: Those that were answered by an answer given before.
         small_calls: Those that a small model answered.
@@ -26,7 +47,7 @@ class FastPathFeature:
     team: str
     team_name: str
     feature: str
-    rules: Sequence[str]
+    rules: Sequence[FastPathRule]
     calls: int
     cached_calls: int
     small_calls: int

@@ -38,6 +38,7 @@ from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
+from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.resources.ledger.features import FeaturesResource
@@ -231,6 +232,7 @@ def _operations(
         features=FeaturesResource(
             opened, ask, context.settings.compaction, now, context.settings.learning_stake_nanos
         ),
+        fast_path_switches=FastPathSwitchesResource(opened, reloader, now),
         models=ModelsResource(
             lambda: reloader.snapshot.catalog, can_answer, context.settings.folder, now
         ),
@@ -240,17 +242,7 @@ def _operations(
 
 def _show_fast_path(resource: FastPathResource, reloader: Reloader, app: FastAPI) -> None:
     """Has the resource read the rules in force, and the small models that ``app.state`` names."""
-
-    def rules() -> FastPathRules:
-        policies = reloader.snapshot.policies
-        return FastPathRules(
-            answer_cache=policies.answer_cache,
-            small_first=policies.small_first,
-            drafts=policies.drafts,
-            stream_continuation=policies.stream_continuation,
-        )
-
-    resource.rules = rules
+    resource.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
     resource.small_first = lambda: getattr(app.state, "small_first", None)
 
 

@@ -17,6 +17,7 @@ from dashboards.views.latency import LatencyDimension
 from proxy.errors import Unready
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.api import API_PATH
+from proxy.pages.resources.fast_path_switches import SwitchRequest
 from proxy.pages.resources.ledger.costs import CostsQuery
 from proxy.pages.resources.ledger.latency import LatencyQuery
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
@@ -24,8 +25,8 @@ from proxy.pages.resources.ledger.queries import CallQuery, FilterQuery
 from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, ReportQuery
 from proxy.pages.resources.ledger.savings import SavingsQuery
 from proxy.pages.resources.report_sending import SendRequest
-from proxy.pages.site import Pages, form, html_response, validated_request
-from proxy.pages.viewing import FormFields, SignedIn, route
+from proxy.pages.site import Pages, form, html_response, redirect, validated_request
+from proxy.pages.viewing import FormFields, SignedIn, form_fields, route, unknown_form_error
 from proxy.services.reports.background_reports import KEEP_S, PendingReport
 from proxy.store.sql.views.latency import HealthQuestion
 from proxy.store.sql.views.savings import (
@@ -34,6 +35,7 @@ from proxy.store.sql.views.savings import (
     SavingsQuestion,
     overview_view,
 )
+from slo.policies.fast_path_switches import SwitchedPart
 
 _METRICS: Final = {
     "ttft": "time to the first token",
@@ -205,8 +207,30 @@ class CostPages(Pages):
     ) -> Response:
         """Rules in force, calls by what served them, savings, and what is proved."""
         params = dict(request.query_params)
-        page = self.site.page_around("fast_path.html", viewer, section="fast-path", params=params)
+        page = self.site.page_around(
+            "fast_path.html",
+            viewer,
+            section="fast-path",
+            params=params,
+            may_switch=viewer.may(Action.CHANGE_TEAM_SETTINGS),
+        )
         return html_response(await self.ledger.fast_path.fast_path(viewer, query, page))
+
+    @route("POST", "/fast-path")
+    async def switch_fast_path(self, request: Request, viewer: SignedIn) -> Response:
+        """Turns a part of the fast path off for a feature, or on again; the filters stay."""
+        fields = await form_fields(request)
+        if fields["part"] not in set(SwitchedPart):
+            raise unknown_form_error()
+        await self.operations.fast_path_switches.switch(
+            viewer,
+            fields["team"],
+            fields["feature"],
+            SwitchedPart(fields["part"]),
+            validated_request(SwitchRequest, is_on=fields["is_on"]),
+        )
+        query = f"?{request.url.query}" if request.url.query else ""
+        return redirect(f"/fast-path{query}")
 
     @route("GET", "/latency")
     async def latency(

@@ -15,6 +15,7 @@ from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
+from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.features import (
     CompactionModeRequest,
@@ -51,6 +52,7 @@ class Operations:
     report_sending: ReportSending
     alert_sinks: AlertSinksResource
     features: FeaturesResource
+    fast_path_switches: FastPathSwitchesResource
     models: ModelsResource
     configuration: ConfigurationResource
 

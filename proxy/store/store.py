@@ -62,6 +62,7 @@ from proxy.store.sql.rows import upsert
 from proxy.store.sql.settings.answer_purges import AnswerPurges
 from proxy.store.sql.settings.compactions import Compactions
 from proxy.store.sql.settings.contexts import Contexts
+from proxy.store.sql.settings.fast_path_switches import FastPathSwitches
 from proxy.store.sql.settings.layouts import Layouts
 from proxy.store.sql.settings.locks import singleton_lock
 from proxy.store.sql.settings.mark_accounts import MarkAccounts
@@ -117,11 +118,11 @@ class Store:
         self.replica_time = ReplicaTimeLedger(engine)
         self.teams, self.users = Teams(engine), Users(engine)
         self.sessions = SessionRows(engine)
-        self.audit = AuditLog(engine)
+        self.audit, self.pins = AuditLog(engine), Pins(engine)
         self.plans, self.mark_accounts = Plans(engine), MarkAccounts(engine)
         self.answers = Answers(engine)
         self.outbox, self.report_deliveries = Outbox(engine), ReportDeliveries(engine)
-        self.pins, self.budgets = Pins(engine), StoredBudgets(engine)
+        self.budgets, self.fast_path_switches = StoredBudgets(engine), FastPathSwitches(engine)
         self.layouts, self.contexts = Layouts(engine, mode=mode), Contexts(engine)
         self.board = layout_settings(self.layouts)
         self.compactions = Compactions(engine)

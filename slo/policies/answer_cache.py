@@ -53,8 +53,12 @@ def answer_cache(table: TableReader) -> AnswerCachePolicy:
 def answer_cache_of(
     policies: Iterable[AnswerCachePolicy], team: str, feature: str
 ) -> AnswerCachePolicy | None:
-    """The first of the policies that is about calls of this team and feature; None for none."""
-    return next((policy for policy in policies if policy.covers(team, feature)), None)
+    """The first of the policies that is about calls of this team and feature; None for none.
+
+    One that keeps no answer at all stands for none.
+    """
+    first = next((policy for policy in policies if policy.covers(team, feature)), None)
+    return first if first is not None and first.ttl else None
 
 
 def _ttl(table: TableReader, field: Field) -> float | None:

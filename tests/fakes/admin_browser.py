@@ -18,6 +18,7 @@ from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
+from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
@@ -78,6 +79,7 @@ def operations(
         report_sending=cast("ReportSending", object()),
         alert_sinks=NO_SINKS,
         features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW, 10_000_000),
+        fast_path_switches=FastPathSwitchesResource(store, reloader, lambda: NOW),
         models=ModelsResource(lambda: catalog, lambda _: True, folder, lambda: NOW),
         configuration=cast("ConfigurationResource", object()),
     )

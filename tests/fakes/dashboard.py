@@ -28,6 +28,7 @@ from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
+from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
@@ -37,11 +38,13 @@ from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.store_questions import StoreQuestions
-from proxy.reloading import Reloader
+from proxy.reloading import Overlays, Reloader
 from proxy.services.budgets.setup import BudgetOverlay
+from proxy.services.fast_path.setup import SwitchOverlay
 from proxy.settings import Settings
 from proxy.store.sql.access.audit_log import AuditedChange
 from proxy.store.sql.access.users import UserRecord
+from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.store import Store
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
@@ -100,7 +103,7 @@ class Dashboard:
         policies = self.folder / "policies.toml"
         policies.write_text(POLICIES + self.more_policies, encoding="utf8")
         settings = Settings(folder=self.folder, policies=policies)
-        overlay = BudgetOverlay(store.budgets)
+        overlay = Overlays([BudgetOverlay(store.budgets), SwitchOverlay(store.fast_path_switches)])
         snapshot = read_snapshot(settings)
         self.reloader = reloader = Reloader(settings, snapshot, self.now, overlay)
         catalog = snapshot.catalog
@@ -114,6 +117,7 @@ class Dashboard:
             report_sending=ReportSending(store, reloader, settings, self._record, self.now),
             alert_sinks=AlertSinksResource(reloader, self._record, self.now),
             features=FeaturesResource(store, ask, CompactionMode.OFF, self.now),
+            fast_path_switches=FastPathSwitchesResource(store, reloader, self.now),
             models=ModelsResource(lambda: catalog, lambda _: True, self.folder, self.now),
             configuration=ConfigurationResource(
                 settings, reloader, (list, reloader.notes), self._record
@@ -122,6 +126,7 @@ class Dashboard:
         ledger = LedgerResources.of(
             store, (ask, LoopTasks()), lambda: catalog, lambda: (), LiveCalls(), self.now
         )
+        ledger.fast_path.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
         people = AccessResources.of(store, ask, self.access, operations.stored_budgets, self.now)
         self.app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
         self.app.include_router(self.access.router())

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -358,43 +357,3 @@ def test_policies_are_checked_against_the_catalog_that_comes_with_them(settings,
         return done
 
     assert asyncio.run(run()) == [True, False]
-
-
-class BudgetElsewhere:
-    """An overlay with one budget whose limit a test changes."""
-
-    def __init__(self) -> None:
-        self.limit = 1
-
-    def revision(self) -> int:
-        return self.limit
-
-    def add_to(self, snapshot: Snapshot) -> Snapshot:
-        (file,) = snapshot.policies.budgets
-        other = msgspec.structs.replace(file, name="other", limit=self.limit)
-        policies = msgspec.structs.replace(snapshot.policies, budgets=(file, other))
-        return msgspec.structs.replace(snapshot, policies=policies)
-
-
-def test_a_change_of_the_overlay_is_taken_over_without_a_change_of_a_file(settings):
-    overlay = BudgetElsewhere()
-
-    async def run() -> Reloader:
-        made = Reloader(settings, read_snapshot(settings), lambda: 7.0, overlay)
-        assert [budget.limit for budget in made.snapshot.policies.budgets][1:] == [1]
-        taken_over = asyncio.Event()
-
-        async def prepare(_: Snapshot) -> Callable[[], None]:
-            return taken_over.set
-
-        made.follow(prepare)
-        running = asyncio.ensure_future(made.run())
-        overlay.limit = 2
-        async with asyncio.timeout(30):
-            await taken_over.wait()
-        running.cancel()
-        return made
-
-    made = asyncio.run(run())
-    assert [budget.limit for budget in made.snapshot.policies.budgets][1:] == [2]
-    assert made.file_budgets == {"day"}

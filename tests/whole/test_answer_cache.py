@@ -12,6 +12,9 @@ import pytest
 from redis import Redis
 
 from proxy.records.receipt import Outcome, Receipt
+from proxy.store.sql.database import open_database
+from proxy.store.sql.settings.fast_path_switches import FastPathSwitches
+from slo.policies.fast_path_switches import SwitchedPart
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 from tests.fakes.http_caller import HttpAnswer, HttpCaller
 from tests.fakes.plain_http import PLAIN
@@ -93,6 +96,32 @@ def test_an_equal_call_of_each_api_gets_the_same_bytes_at_no_cost(
     assert [receipt.outcome for receipt in receipts] == [Outcome.ANSWERED] * 2
     assert receipts[1].cost_nanos == 0
     assert receipts[1].fast_path_nanos == receipts[0].cost_nanos
+
+
+def test_a_switch_that_another_gateway_set_holds_within_seconds_and_answers_stay_kept(
+    cached_gateway: GatewayFixture, feature: str
+) -> None:
+    body = CALLS["chat"][1]
+    switches = FastPathSwitches(
+        open_database(f"sqlite:///{cached_gateway.folder}/gateway/thriftgate.db")
+    )
+    place, part = (cached_gateway.team, feature), SwitchedPart.ANSWER_CACHE
+
+    def result() -> str:
+        answer = post(cached_gateway, "chat/completions", body, feature)
+        return str(answer.headers.get("x-thriftgate-cache", "")).partition(";")[0]
+
+    def until(expected: str) -> None:
+        deadline = time.monotonic() + 20
+        while (last := result()) != expected:
+            assert time.monotonic() < deadline, last
+            time.sleep(0.2)
+
+    assert [result(), result()] == ["miss", "hit"]
+    switches.turn_off(place, part, "ann", 0.0)
+    until("")
+    switches.turn_on(place, part, "ann", 0.0)
+    until("hit")
 
 
 def test_embeddings_are_given_again(cached_gateway: GatewayFixture, feature: str) -> None:

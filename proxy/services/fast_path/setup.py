@@ -1,17 +1,28 @@
-"""Sets up the fast path of a running gateway: texts, kept answers, and the small model first."""
+"""Sets up the fast path of a running gateway: texts, kept answers, small models, and switches."""
 
+import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+
+import msgspec
 
 from proxy.app_context import AppContext
 from proxy.calls.ports import Dependencies
+from proxy.configuration import Snapshot
 from proxy.records.receipt import Receipt
 from proxy.services.fast_path.answer_setup import StoredPurges, running_answers
 from proxy.services.fast_path.contexts import ContextResolver, build_contexts
 from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
 from proxy.services.fast_path.small_first import SmallFirstRouting, running_small_first
+from proxy.settings import Settings
+from proxy.store.errors import StoreError
+from proxy.store.sql.settings.fast_path_switches import FastPathSwitches
+from proxy.store.store import Store
 from proxy.upstream.port import Transport
+from slo.policies.fast_path_switches import FastPathSwitch, with_switches
+
+_log = logging.getLogger("thriftgate.fast_path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +69,31 @@ async def running_fast_path(
         running_answers(context) as answers,
     ):
         yield FastPath(contexts=contexts, answers=answers, small_first=small_first)
+
+
+class SwitchOverlay:
+    """The switches as this process knows them; while the database is away, those read last."""
+
+    def __init__(self, stored: FastPathSwitches) -> None:
+        self._stored = stored
+        self._known: tuple[FastPathSwitch, ...] = ()
+
+    def revision(self) -> tuple[FastPathSwitch, ...]:
+        """A value that differs after each change: the switches themselves; blocks."""
+        with suppress(StoreError):  # the ledger says that the database is away
+            self._known = tuple(self._stored.all())
+        return self._known
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with each switch before the rules of its part; blocks."""
+        try:
+            self._known = tuple(self._stored.all())
+        except StoreError as error:
+            _log.warning("Switches of the fast path stay as they were: %s", error)
+        policies = with_switches(snapshot.policies, self._known)
+        return msgspec.structs.replace(snapshot, policies=policies)
+
+
+def switch_overlay(settings: Settings, store: Store) -> SwitchOverlay | None:
+    """The overlay of a gateway; None without a policies file, where no rules are kept."""
+    return None if settings.policies is None else SwitchOverlay(store.fast_path_switches)

@@ -209,7 +209,9 @@ class SmallFirstRouting:
         if call.is_unattended or call.is_background or call.offers_hosted:
             return None
         team = call.key.team_name
-        return next((rule for rule in self._rules if rule.applies_to(team, call.feature)), None)
+        first = (rule for rule in self._rules if rule.applies_to(team, call.feature))
+        rule = next(first, None)
+        return rule if rule is not None and rule.small else None
 
     def _small_model(self, rule: SmallFirst, call: Call, decision: RoutingDecision) -> Model | None:
         """The rule's small model; None where it cannot take the call, or is asked for itself."""

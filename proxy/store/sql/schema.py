@@ -239,6 +239,14 @@ stored_budgets = table(
 )
 """Budgets that people set on pages, as JSON; ``changed_at`` is in microseconds."""
 
+fast_path_switches = table(
+    "fast_path_switches",
+    *keys_of(TEXT, "team", "feature", "part"),
+    *columns_of(TEXT, "changed_by"),
+    *columns_of(BIG, "changed_at"),
+)
+"""Parts of the fast path that people turned off; ``changed_at`` is in microseconds."""
+
 replica_runs = table(
     "replica_runs",
     *keys_of(TEXT, "upstream"),

@@ -59,7 +59,12 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", "/admin/cache/{call_id}"): (TEAM_ADMINS, None),
     ("GET", "/admin/savings"): (EVERYBODY, None),
     ("GET", "/admin/fast-path"): (EVERYBODY, None),
+    ("POST", "/admin/fast-path"): (
+        TEAM_ADMINS,
+        {"team": "{team}", "feature": "chat", "part": "drafts", "is_on": "false"},
+    ),
     ("GET", f"{_API}/fast-path"): (EVERYBODY, None),
+    ("PUT", f"{_API}/fast-path/{{team}}/{{feature}}/{{part}}"): (TEAM_ADMINS, {"is_on": False}),
     ("GET", "/admin/replay"): (EVERYBODY, None),
     ("POST", "/admin/replay"): (EVERYBODY, {}),
     ("GET", "/admin/latency"): (EVERYBODY, None),
@@ -168,7 +173,8 @@ def dashboard(store: Store, tmp_path: Path, board: FakeBoard) -> Iterator[Dashbo
 def ask_route(dashboard: Dashboard, endpoint: PageEndpoint, **headers: Any) -> AsgiConnection:
     """Ask a route about a team of the person's own."""
     _, sent = ROUTES[endpoint.method, endpoint.path]
-    path = fill_path(endpoint.path, team=dashboard.own, call_id=CALL, name="admin.css")
+    names = {"call_id": CALL, "name": "admin.css", "part": "drafts"}
+    path = fill_path(endpoint.path, team=dashboard.own, **names)
     if isinstance(sent, dict):
         sent = {name: dashboard.own if value == "{team}" else value for name, value in sent.items()}
     return dashboard.ask(endpoint.method, path, document=sent, **headers)

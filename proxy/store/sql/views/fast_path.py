@@ -1,7 +1,7 @@
 """Reads what the fast path did in a period, by feature, beside the rules in force about each."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -10,7 +10,8 @@ from sqlalchemy import BigInteger, Connection, cast, func, select
 
 from dashboards.fast_path_savings import FastPathPart, fast_path_savings
 from dashboards.reports import ReportPeriod, SpendFilter
-from dashboards.views.fast_path import FastPathFeature, FastPathView, ProvedLoss
+from dashboards.views.fast_path import FastPathFeature, FastPathRule, FastPathView, ProvedLoss
+from proxy.records.amounts import quantity
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.rollups.rollup_tables import rollup_fast_path
@@ -18,12 +19,20 @@ from proxy.store.sql.rollups.spend_filters import filter_conditions
 from proxy.store.sql.views.readers import Readers
 from slo.policies.answer_cache import AnswerCachePolicy, answer_cache_of
 from slo.policies.drafts import DraftRule, drafting_model
+from slo.policies.fast_path_switches import SwitchedPart, split_switches
+from slo.policies.file import Policies
 from slo.policies.small_first import SmallFirst
 from slo.policies.stream_continuation import StreamContinuation, continuations_allowed
 
 _MAX_FEATURES: Final = 500
 _SAVING_PARTS: Final[tuple[FastPathPart, ...]] = ("cache", "small", "draft", "checks")
 _NOTHING: Final = (0, 0)
+_TITLES: Final[Mapping[SwitchedPart, str]] = {
+    SwitchedPart.ANSWER_CACHE: "Answers given before",
+    SwitchedPart.SMALL_FIRST: "Small model first",
+    SwitchedPart.DRAFTS: "Drafts",
+    SwitchedPart.STREAM_CONTINUATION: "Unbroken streams",
+}
 
 Place = tuple[str, str]
 """A team's id and its feature."""
@@ -40,19 +49,59 @@ class FastPathRules:
     drafts: Sequence[DraftRule] = ()
     stream_continuation: Sequence[StreamContinuation] = ()
 
-    def names_of(self, team: str, feature: str) -> list[str]:
-        """The names of the rules about a team's feature, after their kind."""
-        rules = []
-        if cache := answer_cache_of(self.answer_cache, team, feature):
-            rules.append(f"answer cache {cache.name}{' (similar, too)' if cache.similar else ''}")
-        first = (rule for rule in self.small_first if rule.applies_to(team, feature))
-        if (small := next(first, None)) is not None:
-            rules.append(f"small model first {small.name}: {small.small}")
-        if model := drafting_model(self.drafts, team, feature):
-            rules.append(f"drafts: {model}")
-        if times := continuations_allowed(self.stream_continuation, team, feature):
-            rules.append(f"streams continued, up to {times} times")
-        return rules
+    @classmethod
+    def of(cls, policies: Policies) -> "FastPathRules":
+        """The rules among the policies, with the switches before them."""
+        return cls(
+            answer_cache=policies.answer_cache,
+            small_first=policies.small_first,
+            drafts=policies.drafts,
+            stream_continuation=policies.stream_continuation,
+        )
+
+
+class _SwitchedRules:
+    """The rules, and the features for which a part of them is off."""
+
+    def __init__(self, rules: FastPathRules, proved: Sequence[ProvedLoss]) -> None:
+        self._proved = {(proof.team, proof.rule): proof.proved_loss for proof in proved}
+        self._cache, cache_off = split_switches(rules.answer_cache)
+        self._small, small_off = split_switches(rules.small_first)
+        self._drafts, drafts_off = split_switches(rules.drafts)
+        self._streams, streams_off = split_switches(rules.stream_continuation)
+        self._off = {
+            SwitchedPart.ANSWER_CACHE: cache_off,
+            SwitchedPart.SMALL_FIRST: small_off,
+            SwitchedPart.DRAFTS: drafts_off,
+            SwitchedPart.STREAM_CONTINUATION: streams_off,
+        }
+
+    def rules_of(self, team: str, name: str, feature: str) -> Iterator[FastPathRule]:
+        """The rule of each part about a team's feature, whether it is on or switched off.
+
+        Args:
+            team: The team's id.
+            name: Its name.
+        """
+
+        def rule_of(part: SwitchedPart, text: str) -> FastPathRule:
+            is_on = (name, feature) not in self._off[part]
+            return FastPathRule(part=part.value, title=_TITLES[part], text=text, is_on=is_on)
+
+        if cache := answer_cache_of(self._cache, name, feature):
+            similar = ", similar questions too" if cache.similar else ""
+            yield rule_of(SwitchedPart.ANSWER_CACHE, f"{cache.name}{similar}")
+        small = next((rule for rule in self._small if rule.applies_to(name, feature)), None)
+        if small is not None:
+            yield replace(
+                rule_of(SwitchedPart.SMALL_FIRST, f"{small.name}: {small.small}"),
+                proved_loss=self._proved.get((team, small.name)),
+                max_loss=small.max_loss,
+            )
+        if model := drafting_model(self._drafts, name, feature):
+            yield rule_of(SwitchedPart.DRAFTS, model)
+        if times := continuations_allowed(self._streams, name, feature):
+            yield rule_of(SwitchedPart.STREAM_CONTINUATION, f"up to {quantity(times, 'time')}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +121,12 @@ class FastPathQuestion:
 def fast_path_view(readers: Readers, question: FastPathQuestion) -> FastPathView:
     """The fast path in a period, by feature; blocks."""
     period, names = question.period, readers.team_names()
+    rules = _SwitchedRules(question.rules, question.proved)
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         calls = _calls_by_place(connection, period.bounds, question.only)
         parts = _parts_by_place(connection, period.bounds, question.only)
     features = [
-        _feature_row(place, (calls.get(place, 0), parts.get(place, {})), names, question.rules)
+        _feature_row(place, (calls.get(place, 0), parts.get(place, {})), names, rules)
         for place in sorted({*calls, *parts})
     ]
     shown = [row for row in features if row.rules or (row.team, row.feature) in parts]
@@ -130,7 +180,7 @@ def _feature_row(
     place: Place,
     sums: tuple[int, PartSums],
     names: Mapping[str, str],
-    rules: FastPathRules,
+    rules: _SwitchedRules,
 ) -> FastPathFeature:
     (team, feature), (calls, parts) = place, sums
     name = names.get(team, team)
@@ -142,7 +192,7 @@ def _feature_row(
         team=team,
         team_name=name,
         feature=feature,
-        rules=rules.names_of(name, feature),
+        rules=[*rules.rules_of(team, name, feature)],
         calls=calls,
         cached_calls=calls_of("cache"),
         small_calls=calls_of("small"),

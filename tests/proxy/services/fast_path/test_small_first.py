@@ -16,6 +16,7 @@ from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.services.fast_path.comparisons import AnswerComparison
 from proxy.services.fast_path.small_first import SmallFirstRouting
+from slo.policies.fast_path_switches import FastPathSwitch, SwitchedPart, with_switches
 from slo.policies.file import Policies
 from slo.policies.small_first import SmallFirst
 from tests.fakes.call_dependencies import KEY, route
@@ -47,7 +48,8 @@ class SmallFirstHarness:
             "small": Model(id="small", routes=(SMALL,)),
         }
         catalog = Catalog(models=models, upstreams={}, default=LARGE)
-        self.routing.update(Snapshot(catalog, Policies(small_first=(rule,))))
+        self.snapshot = Snapshot(catalog, Policies(small_first=(rule,)))
+        self.routing.update(self.snapshot)
         self.calls = 0
 
     def decide(self, model: str = "m", **fields: Any) -> RoutingDecision:
@@ -264,6 +266,22 @@ def test_state_goes_with_its_rule():
 
     assert not harness.routing.states
     assert harness.decide().choices[0].served_by is ServedBy.NOBODY
+
+
+def test_rule_that_is_switched_off_weighs_no_call_and_keeps_its_state():
+    harness = SmallFirstHarness()
+    harness.until_small()
+    control, snapshot = harness.control, harness.snapshot
+    switch = FastPathSwitch("acme", harness.call.feature, SwitchedPart.SMALL_FIRST)
+
+    policies = with_switches(snapshot.policies, [switch])
+    harness.routing.update(msgspec.structs.replace(snapshot, policies=policies))
+    off = harness.decide()
+    harness.routing.update(snapshot)
+
+    assert off.choices[0].served_by is ServedBy.NOBODY
+    assert harness.control is control
+    assert harness.decide().choices[0].served_by is not ServedBy.NOBODY
 
 
 def test_rule_with_another_promise_begins_anew():

@@ -50,8 +50,10 @@ def test_a_viewer_reads_rules_calls_savings_and_bounds_of_own_teams(api: AdminAp
     keep_hits(api)
     body = api.ok("/fast-path", of_team("a"))
 
-    assert [(row["team"], row["rules"], row["cached_calls"]) for row in body["features"]] == [
-        ("a", ["answer cache faq"], 1)
+    (row,) = body["features"]
+    assert (row["team"], row["cached_calls"]) == ("a", 1)
+    assert [(rule["part"], rule["text"], rule["is_on"]) for rule in row["rules"]] == [
+        ("answer_cache", "faq", True)
     ]
     assert (body["saved_nanos"], body["parts"][0]["part"]) == (5, "cache")
     assert [(bound["team"], bound["max_loss"]) for bound in body["proved"]] == [("a", 0.02)]

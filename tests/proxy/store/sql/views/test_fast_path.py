@@ -10,6 +10,8 @@ from proxy.store.sql.views.fast_path import FastPathQuestion, FastPathRules, fas
 from proxy.store.store import Store
 from slo.policies.answer_cache import AnswerCachePolicy
 from slo.policies.drafts import DraftRule
+from slo.policies.fast_path_switches import FastPathSwitch, SwitchedPart, with_switches
+from slo.policies.file import Policies
 from slo.policies.small_first import SmallFirst
 from slo.policies.stream_continuation import StreamContinuation
 from tests.fakes.ledger import MERGED_PARTS, book
@@ -55,10 +57,17 @@ def view(store: Store, only: SpendFilter = ALL_CALLS, rules: FastPathRules = RUL
 def test_features_have_their_rules_calls_by_part_and_signed_savings(ledger: Store) -> None:
     chat, faq, other = view(ledger).features
 
-    assert chat.rules == ["small model first mini: gpt-mini", "streams continued, up to 1 times"]
+    assert [(rule.title, rule.text) for rule in chat.rules] == [
+        ("Small model first", "mini: gpt-mini"),
+        ("Unbroken streams", "up to 1 time"),
+    ]
+    assert (chat.rules[0].proved_loss, chat.rules[0].max_loss) == (0.005, 0.01)
     assert (chat.calls, chat.small_calls, chat.weighed_calls, chat.check_calls) == (3, 1, 1, 1)
     assert chat.saved_nanos == 70
-    assert faq.rules == ["answer cache faq (similar, too)", "drafts: gpt-mini"]
+    assert [(rule.part, rule.text) for rule in faq.rules] == [
+        ("answer_cache", "faq, similar questions too"),
+        ("drafts", "gpt-mini"),
+    ]
     assert (faq.calls, faq.cached_calls, faq.drafted_calls, faq.saved_nanos) == (2, 1, 1, 48)
     assert (other.team, other.saved_nanos) == ("b", 0)
 
@@ -75,6 +84,19 @@ def test_parts_add_up_to_what_all_features_saved(ledger: Store) -> None:
 
 def test_features_without_rule_and_fast_path_are_left_out(ledger: Store) -> None:
     assert [row.feature for row in view(ledger, rules=FastPathRules()).features] == ["chat", "faq"]
+
+
+def test_a_part_that_is_switched_off_is_shown_with_its_rule(ledger: Store) -> None:
+    policies = Policies(answer_cache=tuple(RULES.answer_cache), drafts=tuple(RULES.drafts))
+    switch = FastPathSwitch("a", "faq", SwitchedPart.ANSWER_CACHE)
+
+    rules = FastPathRules.of(with_switches(policies, [switch]))
+    _, faq = view(ledger, rules=rules).features
+
+    assert [(rule.part, rule.is_on) for rule in faq.rules] == [
+        ("answer_cache", False),
+        ("drafts", True),
+    ]
 
 
 def test_only_teams_that_may_be_seen_are_read(ledger: Store) -> None:

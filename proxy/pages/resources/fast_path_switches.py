@@ -1,0 +1,70 @@
+"""``/api/v1/fast-path/TEAM/FEATURE/PART``: turns a part of the fast path off for a feature."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from dashboards.access import Action
+from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource
+from proxy.pages.resources.ledger.features import FeatureName
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
+from proxy.reloading import Reloader
+from proxy.store.store import Store
+from slo.budgets.budget import EVERY
+from slo.policies.fast_path_switches import SwitchedPart
+
+
+class SwitchRequest(BaseModel):
+    """A part's switch: false turns the part off, true lets it follow its rules again."""
+
+    is_on: bool
+
+
+@dataclass(eq=False)
+class FastPathSwitchesResource(Resource):
+    """The switches, which viewers set; all gateways follow by themselves."""
+
+    tag = "fast path"
+
+    _store: Store
+    _reloader: Reloader
+    _now: Clock
+
+    @route("PUT", "/fast-path/{team}/{feature}/{part}", name="switch_fast_path", status_code=204)
+    async def switch(
+        self,
+        viewer: SignedIn,
+        team: str,
+        feature: FeatureName,
+        part: SwitchedPart,
+        request: SwitchRequest,
+    ) -> None:
+        """Turns a part of the fast path off for a feature, or lets it follow its rules again.
+
+        What was learned and kept stays. This gateway follows at once, others within seconds.
+        """
+        check_allowed(viewer, Action.CHANGE_TEAM_SETTINGS, team)
+        await self._check_place(team, feature)
+        switches, now = self._store.fast_path_switches, self._now()
+        change = switches.turn_on if request.is_on else switches.turn_off
+        try:
+            is_changed = await self._store.ask(change, (team, feature), part, viewer.name, now)
+        except ValueError as error:
+            raise CallerError(f"This cannot be kept: {error}.", code="too_many_switches") from None
+        if is_changed and not await self._reloader.adopt_overlay():
+            why = "; ".join(self._reloader.notes())
+            raise CallerError(
+                f"The change is kept, and does not hold yet. {why}", code="not_in_force", status=409
+            )
+
+    async def _check_place(self, team: str, feature: str) -> None:
+        """Checks that a feature of this team can have a switch; else raises CallerError."""
+        teams = await self._store.ask(self._store.teams.all)
+        if all(known_team.id != team for known_team in teams):
+            raise CallerError("There is no team of this id.", code="unknown_team", status=404)
+        if feature == EVERY:
+            raise CallerError(
+                f"A feature named {EVERY} cannot be told from every feature.",
+                code="unknown_feature",
+            )

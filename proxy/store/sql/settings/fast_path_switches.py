@@ -1,0 +1,83 @@
+"""Parts of the fast path that people turned off for a feature; others follow their rules."""
+
+from contextlib import suppress
+from typing import Final
+
+from sqlalchemy import Engine, delete, func, insert, select
+
+from proxy.store.sql import schema
+from proxy.store.sql.access.audit_log import AuditedChange, record_change
+from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.timestamps import micros
+from slo.policies.fast_path_switches import FastPathSwitch, SwitchedPart
+
+MAX_SWITCHES: Final = 1_000
+
+
+class FastPathSwitches:
+    """The switches in one database; every method may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def all(self) -> list[FastPathSwitch]:
+        """All that are off; parts that this version does not know are left out."""
+        rows, switches = schema.fast_path_switches.c, []
+        query = (
+            select(schema.teams.c.name, rows.feature, rows.part)
+            .join_from(schema.fast_path_switches, schema.teams, schema.teams.c.id == rows.team)
+            .order_by(schema.teams.c.name, rows.feature, rows.part)
+        )
+        with read_transaction(self._engine) as connection:
+            for team, feature, part in connection.execute(query):
+                with suppress(ValueError):
+                    switches.append(FastPathSwitch(team, feature, SwitchedPart(part)))
+        return switches
+
+    def turn_off(self, place: tuple[str, str], part: SwitchedPart, who: str, now: float) -> bool:
+        """Turn a part off for a feature; False if it is off already.
+
+        Args:
+            place: The team's id and the feature.
+
+        Raises:
+            ValueError: There are as many switches as there may be.
+        """
+        table, row = schema.fast_path_switches, _row(place, part)
+        with write_transaction(self._engine) as connection:
+            count = connection.execute(select(func.count()).select_from(table)).scalar_one()
+            if connection.execute(select(table.c.part).filter_by(**row)).first() is not None:
+                return False
+            if count >= MAX_SWITCHES:
+                raise ValueError(f"{MAX_SWITCHES:,} parts are off; turn one on first")
+            values = {**row, "changed_by": who, "changed_at": micros(now)}
+            connection.execute(insert(table).values(values))
+            record_change(connection, _change("disable", place, part, who), now)
+        return True
+
+    def turn_on(self, place: tuple[str, str], part: SwitchedPart, who: str, now: float) -> bool:
+        """Let a part follow its rules again; False if it was not off."""
+        table = schema.fast_path_switches
+        with write_transaction(self._engine) as connection:
+            if not connection.execute(delete(table).filter_by(**_row(place, part))).rowcount:
+                return False
+            record_change(connection, _change("enable", place, part, who), now)
+        return True
+
+
+def _row(place: tuple[str, str], part: SwitchedPart) -> dict[str, str]:
+    team, feature = place
+    return {"team": team, "feature": feature, "part": part.value}
+
+
+def _change(verb: str, place: tuple[str, str], part: SwitchedPart, who: str) -> AuditedChange:
+    team, feature = place
+    was_on = verb == "disable"
+    return AuditedChange(
+        who=who,
+        action=f"{verb} {part.value}",
+        subject=feature or "(none)",
+        team=team,
+        before={"is_on": was_on},
+        after={"is_on": not was_on},
+    )
