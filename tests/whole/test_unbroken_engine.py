@@ -1,21 +1,18 @@
 """A real engine goes on with its own answers, cut at every piece: the same text, by the gateway."""
 
-from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import httpx2
 import orjson
 import pytest
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.routing import Route
 
 from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.supervision.supervisor import EngineSupervisor
 from proxy.providers.sse import parse_events
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
+from tests.fakes.cutting_upstream import CUTTING_CATALOG, CuttingUpstream, text_of
 from tests.fakes.engines import until
 from tests.fakes.gateway_fixture import served_gateway
 from tests.fakes.plain_http import PLAIN
@@ -23,42 +20,6 @@ from tests.fakes.tiny_engine import needs_wheel, supervise_engine, tiny_profile
 
 pytestmark = [needs_wheel, pytest.mark.xdist_group("self_hosted_engine")]
 QUESTIONS = ("Which plans are there?", "How do I get a refund?")
-_CATALOG = """
-[upstreams.cutting]
-base_url = "{cutting}"
-
-[upstreams.engine]
-base_url = "{engine}"
-continues = "continue_final_message"
-
-[[models]]
-id = "tiny"
-routes = [{{ upstream = "cutting" }}, {{ upstream = "engine" }}]
-"""
-
-
-class CuttingUpstream:
-    """Replays the beginning of an answer of the engine's, and ends.
-
-    Attributes:
-        events: The answer's events.
-        left: How many of them it sends.
-    """
-
-    def __init__(self) -> None:
-        self.events: list[bytes] = []
-        self.left = 0
-
-    @property
-    def app(self) -> Starlette:
-        return Starlette(routes=[Route("/v1/chat/completions", self._answer, methods=["POST"])])
-
-    async def _answer(self, _: Request) -> StreamingResponse:
-        async def beginning() -> AsyncIterator[bytes]:
-            for event in self.events[: self.left]:
-                yield b"data: " + event + b"\n\n"
-
-        return StreamingResponse(beginning(), media_type="text/event-stream")
 
 
 def body(question: str) -> dict[str, object]:
@@ -77,12 +38,6 @@ async def ask(
     return [event.data for event in parse_events(answer.content)]
 
 
-def text_of(events: list[bytes]) -> str:
-    chunks = [orjson.loads(data) for data in events if data != b"[DONE]"]
-    choices = (choice for chunk in chunks for choice in chunk.get("choices", ()))
-    return "".join(choice["delta"].get("content") or "" for choice in choices)
-
-
 def test_a_real_engine_goes_on_with_its_own_answer_wherever_it_was_cut(tmp_path: Path):
     profile, cutting = tiny_profile(), CuttingUpstream()
     engine = LLAMACPP.urls(profile).base_url
@@ -95,7 +50,7 @@ def test_a_real_engine_goes_on_with_its_own_answer_wherever_it_was_cut(tmp_path:
             httpx2.AsyncClient(verify=PLAIN, trust_env=False) as client,
         ):
             catalog = tmp_path / "catalog.toml"
-            catalog.write_text(_CATALOG.format(cutting=url, engine=engine))
+            catalog.write_text(CUTTING_CATALOG.format(cutting=url, engine=engine))
             settings = Settings(
                 folder=tmp_path / "gateway",
                 catalog=catalog,
@@ -114,15 +69,15 @@ def test_a_real_engine_goes_on_with_its_own_answer_wherever_it_was_cut(tmp_path:
         cutting.events = await ask(client, engine, question)
         whole, pairs = text_of(cutting.events), []
         for left in range(1, len(cutting.events), 3):
-            cutting.left = left
             if not text_of(cutting.events[:left]).strip():
                 continue
             if orjson.loads(cutting.events[left - 1])["choices"][0]["finish_reason"]:
                 break
-            pairs.append((text_of(await ask(client, url, question, key)), whole))
+            events = await cutting.cut(left, partial(ask, client, url, question, key))
+            pairs.append((text_of(events), whole))
         return pairs
 
     _, pairs = supervise_engine(profile, tmp_path / "engine", story)
 
-    assert len(pairs) >= 20
+    assert cutting.cut_count == len(pairs) >= 20
     assert [text for text, _ in pairs] == [whole for _, whole in pairs]

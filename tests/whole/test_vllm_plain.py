@@ -6,11 +6,19 @@ Its tests run behind those of `test_vllm.py`, in the same process, once that eng
 import asyncio
 import time
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import httpx2
 import pytest
 
+from proxy.providers.sse import parse_events
+from proxy.settings import Settings
+from proxy.tools.simulator.server import serving
+from tests.fakes.cutting_upstream import CUTTING_CATALOG, CuttingUpstream, text_of
 from tests.fakes.figures import FIGURES
+from tests.fakes.gateway_fixture import served_gateway
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.served_vllm import PATIENCE_S, ServedEngine, attached_gateway, served_vllm
 from tests.whole.test_vllm import bench, pytestmark  # noqa: F401 - skips as those do
 
@@ -49,6 +57,57 @@ def test_without_a_draft_model_it_has_a_speed_to_compare_with(plain_engine, path
     assert warm["cached_share"] > 0.7
     assert cold["acceptance_rate"] is None
     assert warm["output_tokens_per_s"] > 0
+
+
+def test_it_goes_on_with_a_stream_cut_midway_without_a_repeated_or_lost_word(
+    plain_engine, tmp_path
+):
+    cutting, direct = CuttingUpstream(), f"{plain_engine.url}/v1"
+    (tmp_path / "policies.toml").write_text('[[stream_continuation]]\nname = "all"\n')
+    body = {"model": "tiny", "stream": True, "max_tokens": 60, "temperature": 0, "ignore_eos": True}
+    question = {"role": "user", "content": "Which plans are there?"}
+
+    async def events_of(
+        client: httpx2.AsyncClient, url: str, *messages: dict[str, str], **fields: Any
+    ) -> list[bytes]:
+        call = {**body, "messages": messages, **fields}
+        answer = await client.post(f"{url}/chat/completions", json=call, timeout=PATIENCE_S)
+        return [event.data for event in parse_events(answer.content)]
+
+    async def cut_and_ask(client: httpx2.AsyncClient, url: str, left: int) -> tuple[str, ...]:
+        """The beginning, what the gateway gives, and what the engine goes on with by itself."""
+        beginning = text_of(cutting.events[:left])
+        given = text_of(await cutting.cut(left, partial(events_of, client, url, question)))
+        last = {"role": "assistant", "content": beginning}
+        goes_on = {"continue_final_message": True, "add_generation_prompt": False}
+        return beginning, given, text_of(await events_of(client, direct, question, last, **goes_on))
+
+    async def story() -> list[tuple[str, ...]]:
+        async with (
+            serving(cutting.app) as cutting_url,
+            httpx2.AsyncClient(verify=PLAIN, trust_env=False) as client,
+        ):
+            catalog = tmp_path / "catalog.toml"
+            catalog.write_text(CUTTING_CATALOG.format(cutting=cutting_url, engine=direct))
+            settings = Settings(
+                folder=tmp_path / "gateway", catalog=catalog, policies=tmp_path / "policies.toml"
+            )
+            cutting.events = await events_of(client, direct, question)
+            async with served_gateway(settings) as gateway:
+                client.headers["authorization"] = f"Bearer {gateway.key}"
+                return [
+                    await cut_and_ask(client, gateway.url, left)
+                    for left in range(2, len(cutting.events) - 3)
+                ]
+
+    stories = asyncio.run(story())
+
+    assert cutting.cut_count == len(stories) > 3  # several tokens may come in an event
+    for beginning, given, rest in stories:
+        continued = given.removeprefix(beginning)
+        assert len(continued) < len(given)
+        assert continued
+        assert rest.startswith(continued)
 
 
 def test_calls_that_outgrow_its_kv_cache_are_preempted_which_the_gateway_counts(plain_engine):
