@@ -39,7 +39,7 @@ class CuttingUpstream:
         self.left = 0
         self.cut_count = 0
 
-    async def cut(self, left: int, ask: Callable[[], Awaitable[T]]) -> T:
+    async def cut_answer(self, left: int, ask: Callable[[], Awaitable[T]]) -> T:
         """The result of a call whose answer is cut, after a whole one, so that no breaker opens.
 
         Args:

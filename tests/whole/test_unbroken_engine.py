@@ -73,7 +73,7 @@ def test_a_real_engine_goes_on_with_its_own_answer_wherever_it_was_cut(tmp_path:
                 continue
             if orjson.loads(cutting.events[left - 1])["choices"][0]["finish_reason"]:
                 break
-            events = await cutting.cut(left, partial(ask, client, url, question, key))
+            events = await cutting.cut_answer(left, partial(ask, client, url, question, key))
             pairs.append((text_of(events), whole))
         return pairs
 

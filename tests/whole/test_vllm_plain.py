@@ -77,7 +77,7 @@ def test_it_goes_on_with_a_stream_cut_midway_without_a_repeated_or_lost_word(
     async def cut_and_ask(client: httpx2.AsyncClient, url: str, left: int) -> tuple[str, ...]:
         """The beginning, what the gateway gives, and what the engine goes on with by itself."""
         beginning = text_of(cutting.events[:left])
-        given = text_of(await cutting.cut(left, partial(events_of, client, url, question)))
+        given = text_of(await cutting.cut_answer(left, partial(events_of, client, url, question)))
         last = {"role": "assistant", "content": beginning}
         goes_on = {"continue_final_message": True, "add_generation_prompt": False}
         return beginning, given, text_of(await events_of(client, direct, question, last, **goes_on))
