@@ -235,7 +235,7 @@ def _fell_back(track: TrackedObjective, router: ObjectiveRouter) -> list[tuple[s
 
 def _recent_counts(track: TrackedObjective, router: ObjectiveRouter, now: float) -> GoodBadCounts:
     """Recent good and bad calls of this process, at all fallback levels."""
-    arms = [track.arm(level) for level in range(track.rules.fallback_levels + 1)]
+    arms = track.arms
     counts = [router.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
     return GoodBadCounts(sum(count.good for count in counts), sum(count.bad for count in counts))
 

@@ -67,12 +67,8 @@ class Judge:
 
     @property
     def arms(self) -> list[str]:
-        """Names of all arms under which calls are counted: every level of every objective."""
-        return [
-            track.arm(level)
-            for track in self._tracks
-            for level in range(track.rules.fallback_levels + 1)
-        ]
+        """Names of all arms under which calls are counted."""
+        return [arm for track in self._tracks for arm in track.arms]
 
     def known_seconds(self, now: float) -> float:
         """Seconds since the first count; nothing is known of the time before."""
@@ -106,7 +102,7 @@ class Judge:
         self._long.merge(coarse)
 
     def counts(self, track: TrackedObjective, now: float, seconds: float) -> GoodBadCounts:
-        """Good and bad calls of an objective, whichever level they ran on.
+        """Good and bad calls of an objective, whatever answered them.
 
         Args:
             seconds: Age of the oldest calls counted, at most three days; rounded up to slots.
@@ -114,10 +110,7 @@ class Judge:
         memory, scale = (
             (self._short, 1) if seconds <= _SHORT_MEMORY_S else (self._long, _COARSE_FACTOR)
         )
-        counts = [
-            memory.counts(track.arm(level), now / scale, seconds / scale)
-            for level in range(track.rules.fallback_levels + 1)
-        ]
+        counts = [memory.counts(arm, now / scale, seconds / scale) for arm in track.arms]
         return GoodBadCounts(
             sum(count.good for count in counts), sum(count.bad for count in counts)
         )

@@ -1,9 +1,10 @@
 """An objective with its controller rules and arms, and its published state; pure.
 
 An arm is a level of the objective's ladder, not a route; level 0 is the model that calls ask for.
-Arms are few, and all replicas name them alike. If a feature's calls ask for several models, those
-share level 0: give each model's calls an objective of their own where one must not reroute the
-other. Failures of a single route are left to its circuit breaker.
+One more arm has the calls that an answer given before answered. Arms are few, and all replicas name
+them alike. If a feature's calls ask for several models, those share level 0: give each model's
+calls an objective of their own where one must not reroute the other. Failures of a single route are
+left to its circuit breaker.
 """
 
 from typing import Final
@@ -55,6 +56,17 @@ class TrackedObjective(msgspec.Struct, frozen=True):
     def arm(self, level: int) -> str:
         """The arm under which the calls of a level are counted."""
         return f"{self.name}#{level}"
+
+    @property
+    def kept_arm(self) -> str:
+        """The arm of calls that an answer given before answered: they say nothing of a level."""
+        return f"{self.name}#kept"
+
+    @property
+    def arms(self) -> list[str]:
+        """All arms under which its calls are counted, those of the levels first."""
+        levels = range(self.rules.fallback_levels + 1)
+        return [*map(self.arm, levels), self.kept_arm]
 
     def ladder_entry(self, level: int) -> str:
         """The ladder's entry for a level above 0."""

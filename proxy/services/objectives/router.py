@@ -20,7 +20,7 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_ro
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import Receipt, ServedBy
 from proxy.services.objectives.call_results import (
     fallback_reason,
     first_content_deadline,
@@ -171,7 +171,8 @@ class ObjectiveRouter:
             opened.nanos += receipt.cost_nanos
         elif receipt.spent_nanos is None:
             opened.nanos = None
-        opened.route = opened.route or receipt.route
+        if receipt.served_by is not ServedBy.DRAFT:
+            opened.route = opened.route or receipt.route
         if not receipt.final:
             return
         del self._open[receipt.call_id]
@@ -181,12 +182,29 @@ class ObjectiveRouter:
             track = self.tracks.get(opened_track.name)  # by what is promised now, where it still is
             counts = classify_call(track.objective, ended) if track is not None else None
             if track is not None and counts is not None:
-                level = self._accountable_level(track, opened, receipt, counts)
-                ended_at = receipt.started + receipt.duration
-                self.tally.add(track.arm(level), *counts, ended_at)
-                route = opened.route if counts[1] else receipt.route
-                self._route_misses.note(track.name, route, ended_at, is_bad=bool(counts[1]))
+                self._count_levels(track, opened, receipt, counts)
                 self._count_totals(track, counts, ended)
+
+    def _count_levels(
+        self,
+        track: TrackedObjective,
+        opened: _ActiveCall,
+        receipt: Receipt,
+        counts: tuple[int, int],
+    ) -> None:
+        """Count a call's events for its level and its route; one that none answered, for neither.
+
+        An answer given before is quick while every route is dead: among a level's calls it would
+        hide that.
+        """
+        ended_at = receipt.started + receipt.duration
+        if receipt.served_by is ServedBy.CACHE:
+            self.tally.add(track.kept_arm, *counts, ended_at)
+            return
+        level = self._accountable_level(track, opened, receipt, counts)
+        self.tally.add(track.arm(level), *counts, ended_at)
+        route = opened.route if counts[1] else receipt.route
+        self._route_misses.note(track.name, route, ended_at, is_bad=bool(counts[1]))
 
     def _count_totals(
         self, track: TrackedObjective, counts: tuple[int, int], ended: CallMeasurements
@@ -218,8 +236,11 @@ class ObjectiveRouter:
         return self._answering_level(track, receipt, level)
 
     def _answering_level(self, track: TrackedObjective, receipt: Receipt, level: int) -> int:
-        """The level of the route that answered; the given one if no ladder entry names it."""
-        if not receipt.reroute_reason:
+        """The level of the route that answered; the given one if no ladder entry names it.
+
+        A small model that is tried first answers on level 0, also where the ladder names it.
+        """
+        if not receipt.reroute_reason or receipt.served_by is ServedBy.SMALL:
             return 0
         route_level = self._route_levels[track.name].get(receipt.route, level)
         return min(route_level, track.rules.fallback_levels)

@@ -51,6 +51,19 @@ def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
     ]  # fmt: skip
 
 
+def test_answers_given_before_count_in_burn_rates_and_bring_no_level_back():
+    day = JudgedTraffic().goes_on(60, good=1, bad=1)
+    assert day.state is ControllerState.DEGRADED
+
+    for _ in range(300):
+        day.judge.add_counts({(TRACK.kept_arm, int(day.now // 10)): (10, 0)})
+        day.goes_on(1)
+
+    assert day.state is ControllerState.DEGRADED
+    assert day.judge.counts(TRACK, day.now, 1800.0).good == 3_060
+    assert set(day.judge.arms) >= {TRACK.arm(0), TRACK.kept_arm}
+
+
 def test_an_error_budget_is_measured_over_the_window_of_each_alert():
     day = JudgedTraffic().goes_on(100, good=9, bad=1)
     windows = day.judge.burn_windows(TRACK, day.now)
@@ -65,7 +78,7 @@ def test_an_error_budget_is_measured_over_the_window_of_each_alert():
 
 def test_every_level_is_counted_by_itself():
     assert Judge([TRACK, BARE]).arms == [
-        "chat-ttft#0", "chat-ttft#1", "chat-ttft#2", "bare#0",
+        "chat-ttft#0", "chat-ttft#1", "chat-ttft#2", "chat-ttft#kept", "bare#0", "bare#kept",
     ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from proxy.calls.route_choice import requested_routes
-from proxy.records.receipt import Outcome
+from proxy.records.receipt import Outcome, ServedBy
 from slo.objectives.objective import Enforce, Metric, Objective
 from slo.usage import Usage
 from tests.fakes.objective_calls import (
@@ -153,3 +153,69 @@ def test_no_more_conversations_are_remembered_than_there_may_be():
         router.decide(msgspec.structs.replace(asking, id="c", conversation=f"c{n}"), routes)
 
     assert len(router._levels) == 50_000
+
+
+def test_an_answer_given_before_counts_for_the_objective_and_for_no_level_or_route():
+    router, asking = objective_router(), chat()
+    decide(router, asking)
+    router.record_receipt(
+        receipt(asking, route="", served_by=ServedBy.CACHE, ttft=0.001, cost_nanos=0)
+    )
+
+    assert counts_by_arm(router) == {"chat-ttft#kept": (1, 0)}
+    assert router.totals == {"chat-ttft": (1, 0)}
+    assert router._route_misses._calls == {}
+
+
+def test_a_shared_answer_that_came_late_is_bad_for_the_objective_alone():
+    router, asking = objective_router(), chat()
+    decide(router, asking)
+    router.record_receipt(receipt(asking, route="", served_by=ServedBy.CACHE, ttft=0.9))
+
+    assert counts_by_arm(router) == {"chat-ttft#kept": (0, 1)}
+    assert router.totals == {"chat-ttft": (0, 1)}
+
+
+def test_a_small_model_that_is_tried_first_answers_on_level_0_though_the_ladder_names_it():
+    router, asking = objective_router(), chat()
+    decide(router, asking)
+    router.record_receipt(
+        receipt(
+            asking,
+            route="small/m",
+            served_by=ServedBy.SMALL,
+            reroute_reason="chat-ttft: small model first",
+        )
+    )
+
+    assert counts_by_arm(router) == {"chat-ttft#0": (1, 0)}
+    assert router.rerouted == {}
+
+
+COST = objective(name="cheap", metric=Metric.COST, under_nanos=150, ladder=())
+
+
+@pytest.mark.parametrize(
+    ("first", "counts"),
+    [
+        ({"served_by": ServedBy.SMALL, "outcome": Outcome.FAILED}, {"cheap#0": (0, 1)}),
+        ({"served_by": ServedBy.DRAFT}, {"cheap#0": (0, 1)}),
+        ({"served_by": ServedBy.SMALL, "cost_nanos": 20}, {"cheap#0": (1, 0)}),
+    ],
+)
+def test_both_calls_of_a_cascade_or_a_draft_count_in_an_objective_for_costs(first, counts):
+    router, asking = objective_router(COST), chat()
+    decide(router, asking)
+    router.record_receipt(receipt(asking, final=False, **first))
+    router.record_receipt(receipt(asking, attempt=1, served_by=ServedBy.LARGE))
+
+    assert counts_by_arm(router) == counts
+
+
+def test_a_late_answer_behind_a_draft_is_blamed_on_the_route_that_answers():
+    router, asking = objective_router(), chat()
+    decide(router, asking)
+    router.record_receipt(receipt(asking, final=False, served_by=ServedBy.DRAFT, route="small/m"))
+    router.record_receipt(receipt(asking, ttft=0.9))
+
+    assert list(router._route_misses._calls) == [("chat-ttft", "one/m")]
