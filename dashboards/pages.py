@@ -107,6 +107,7 @@ NAVIGATION: Final[tuple[NavigationGroup, ...]] = (
     ),
     _group(
         "Reliability",
+        ("now", "Now", Action.SEE_COSTS),
         ("calls", "Calls", Action.SEE_CALLS),
         ("latency", "Latency", Action.SEE_COSTS),
         ("objectives", "Objectives", Action.SEE_OPERATIONS),

@@ -14,12 +14,13 @@ from dashboards.board import fullest_budget
 from dashboards.cost_reports import DIMENSIONS
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
+from dashboards.views.minutes import MinutesDimension, MinutesWindow
 from proxy.errors import Unready
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.api import API_PATH
 from proxy.pages.resources.fast_path_switches import SwitchRequest
 from proxy.pages.resources.ledger.costs import CostsQuery
-from proxy.pages.resources.ledger.latency import LatencyQuery
+from proxy.pages.resources.ledger.latency import LatencyQuery, MinutesQuery
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.queries import CallQuery, FilterQuery
 from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, ReportQuery
@@ -48,6 +49,8 @@ _MAX_ROWS: Final = 1_000
 _NEXT_SHOWN: Final = 3
 #: Seconds between two looks of a page at a report that is being made.
 _REFRESH_S: Final = 3
+#: Seconds after which the page of the last minutes loads itself again.
+_LIVE_REFRESH_S: Final = 15
 #: Parameters that costs and calls share: the period and the filters.
 _CALL_PARAMETERS: Final = frozenset(FilterQuery.model_fields) - {"first", "last"} | {"from", "to"}
 #: The dimension that a value of another leads to.
@@ -231,6 +234,26 @@ class CostPages(Pages):
         )
         query = f"?{request.url.query}" if request.url.query else ""
         return redirect(f"/fast-path{query}")
+
+    @route("GET", "/now")
+    async def last_minutes(
+        self, request: Request, viewer: SignedIn, query: Annotated[MinutesQuery, Query()]
+    ) -> Response:
+        """Calls, errors, cost and percentiles of the last minutes; it loads itself again."""
+        params = dict(request.query_params)
+        page = self.site.page_around(
+            "now.html",
+            viewer,
+            params=params,
+            windows=get_args(MinutesWindow),
+            dimensions=get_args(MinutesDimension),
+            next_dimension=_NEXT_DIMENSION,
+            sees_calls=viewer.may(Action.SEE_CALLS),
+        )
+        answer = html_response(await self.ledger.latency.minutes(viewer, query, page))
+        if params.get("live") != "off":
+            answer.headers["refresh"] = str(_LIVE_REFRESH_S)
+        return answer
 
     @route("GET", "/latency")
     async def latency(

@@ -194,3 +194,16 @@ def test_pages_of_figures_are_drawn(pages: CallPagesBrowser, path: str) -> None:
 
     assert "data-chart=" in html
     assert EVIL not in html
+
+
+def test_page_of_the_last_minutes_loads_itself_again_until_it_is_paused(
+    pages: CallPagesBrowser,
+) -> None:
+    running = pages.browser.get("/now?by=team")
+    paused = pages.browser.get("/now?live=off&window=6h&feature=other")
+
+    assert (running.status, running.headers["refresh"]) == (200, "15")
+    assert "refresh" not in paused.headers
+    assert "No calls in this window" in paused.body.decode()
+    assert "6 hours" in paused.body.decode()
+    assert EVIL not in running.body.decode()

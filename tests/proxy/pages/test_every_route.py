@@ -67,6 +67,8 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("PUT", f"{_API}/fast-path/{{team}}/{{feature}}/{{part}}"): (TEAM_ADMINS, {"is_on": False}),
     ("GET", "/admin/replay"): (EVERYBODY, None),
     ("POST", "/admin/replay"): (EVERYBODY, {}),
+    ("GET", "/admin/now"): (EVERYBODY, None),
+    ("GET", f"{_API}/minutes"): (EVERYBODY, None),
     ("GET", "/admin/latency"): (EVERYBODY, None),
     ("GET", "/admin/costs"): (EVERYBODY, None),
     ("GET", "/admin/reports"): (EVERYBODY, None),

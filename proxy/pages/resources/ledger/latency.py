@@ -1,6 +1,6 @@
-"""Latencies over time, as a heat map and percentiles: ``/api/v1/latency``."""
+"""Latencies over time, and the last minutes: ``/api/v1/latency`` and ``/api/v1/minutes``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeVar
 
@@ -11,11 +11,13 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUnit, LatencyView
+from dashboards.views.minutes import MinutesDimension, MinutesView, MinutesWindow
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
-from proxy.pages.resources.ledger.queries import CallQuery, json_response
+from proxy.pages.resources.ledger.queries import CallQuery, PlaceQuery, json_response
 from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
+from proxy.store.sql.views.calls import MinutesQuestion, minutes_view
 from proxy.store.sql.views.latency import LatencyQuestion, latency_view
 
 T = TypeVar("T")
@@ -35,6 +37,13 @@ class LatencyQuery(CallQuery):
     top: int = Field(20, ge=1, le=_MAX_ROWS, description="Rows, those with most calls.")
 
 
+class MinutesQuery(PlaceQuery):
+    """A question for a window that ends now; ``from`` and ``to`` do not count."""
+
+    window: MinutesWindow = Field("1h", description="The window's length.")
+    by: MinutesDimension = Field("route", description="The dimension of the rows.")
+
+
 @dataclass(eq=False)
 class LatencyResource(Resource):
     """Latencies, as pages and the API read them."""
@@ -42,7 +51,28 @@ class LatencyResource(Resource):
     tag = "latency"
 
     _ask: StoreQuestions
+    _providers: Callable[[], Mapping[str, str]]
     _now: Clock
+
+    @route("GET", "/minutes", name="minutes", response_model=MinutesView)
+    async def minutes_json(
+        self, viewer: SignedIn, query: Annotated[MinutesQuery, Query()]
+    ) -> Response:
+        """Calls, errors, cost and percentiles by the minute, of a window that ends now."""
+        return json_response(await self.minutes(viewer, query, json_bytes))
+
+    async def minutes(
+        self, viewer: Viewer, query: MinutesQuery, finish: Callable[[MinutesView], T]
+    ) -> T:
+        """A window that ends now, of the teams that a viewer may see, in the form asked for."""
+        check_allowed(viewer, Action.SEE_COSTS)
+        question = MinutesQuestion(
+            window=query.window,
+            by=query.by,
+            only=query.spend_filter(viewer, self._providers()),
+            now=self._now(),
+        )
+        return await self._ask.view("minutes", minutes_view, question, finish)
 
     @route("GET", "/latency", name="latency", response_model=LatencyView)
     async def json(self, viewer: SignedIn, query: Annotated[LatencyQuery, Query()]) -> Response:

@@ -72,7 +72,7 @@ class LedgerResources:
             reports=CostReportsResource(store, work, figures, now),
             savings=SavingsResource(ask, figures, now),
             cache=CacheHealth(store, ask, catalog, objectives, now),
-            latency=LatencyResource(ask, now),
+            latency=LatencyResource(ask, providers, now),
             calls=Calls(store, ask, catalog, live, now),
             fast_path=FastPathResource(ask, now),
         )

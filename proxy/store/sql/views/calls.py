@@ -1,5 +1,6 @@
-"""Pages of calls, newest first; the cost of a page is bounded, however rare matching calls are."""
+"""Pages of calls, newest first, and the window that ends now; what each reads is bounded."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
@@ -8,6 +9,19 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
 from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.views.calls import CallRow, CallsView
+from dashboards.views.costs import NO_VALUE, value_label
+from dashboards.views.minutes import (
+    WINDOW_SECONDS,
+    EndedCall,
+    ErrorCount,
+    MinutesDimension,
+    MinutesView,
+    MinutesWindow,
+    ValueTotals,
+    call_totals,
+    totals_by_bucket,
+    totals_by_value,
+)
 from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
@@ -20,6 +34,10 @@ from proxy.store.sql.views.readers import Readers
 #: Calls that one step looks at, and steps of a page.
 _CALLS_PER_STEP: Final = 5_000
 _MAX_STEPS: Final = 4
+#: Calls and rows of a window that ends now.
+_MAX_WINDOW_CALLS: Final = 50_000
+_MAX_WINDOW_ROWS: Final = 50
+_ERRORS: Final = frozenset({Outcome.REFUSED.value, Outcome.FAILED.value, Outcome.BROKEN.value})
 #: Fields of a row that are the receipt's; ``model`` is the one that answered.
 _SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__struct_fields__} - {
     "model",
@@ -60,6 +78,85 @@ class CallSearch:
     served_by: str = ""
     min_duration: float = 0.0
     min_ttft: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinutesQuestion:
+    """A question for a window that ends now.
+
+    Attributes:
+        now: Seconds since the epoch.
+        limit: Calls that are read, the newest.
+    """
+
+    window: MinutesWindow
+    by: MinutesDimension
+    only: SpendFilter
+    now: float
+    limit: int = _MAX_WINDOW_CALLS
+
+
+def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
+    """Calls of the last minutes or hours, read one by one up to a bound; blocks."""
+    length, bucket_s = WINDOW_SECONDS[question.window]
+    end = int(question.now) // bucket_s * bucket_s + bucket_s
+    search = CallSearch(since=end - length, until=end, only=question.only)
+    with read_transaction(readers.engine) as connection:
+        query = _ended_query(search).limit(question.limit + 1)
+        calls = [_ended_call(row, question.by) for row in connection.execute(query)]
+    is_cut = len(calls) > question.limit
+    since = int(calls[-1].started) // bucket_s * bucket_s + bucket_s if is_cut else end - length
+    calls = [call for call in calls if call.started >= since]
+    starts = list(range(since, end, bucket_s))
+    names = readers.team_names() if question.by == "team" else {}
+    errors = Counter(call.error for call in calls if call.error)
+    return MinutesView(
+        window=question.window,
+        by=question.by,
+        since=since,
+        bucket_s=bucket_s,
+        is_cut=is_cut,
+        starts=starts,
+        buckets=totals_by_bucket(calls, starts, bucket_s),
+        total=call_totals(calls),
+        rows=[
+            ValueTotals(value=value or NO_VALUE, name=value_label(value, names), totals=totals)
+            for value, totals in totals_by_value(calls)[:_MAX_WINDOW_ROWS]
+        ],
+        errors=[ErrorCount(error=error, calls=count) for error, count in errors.most_common(10)],
+    )
+
+
+def _ended_query(search: CallSearch) -> Select[Any]:
+    """Ends of calls of a period, newest first, with the columns of `EndedCall`."""
+    calls = schema.calls.c
+    return (
+        select(
+            *(calls[name] for name in ("started", "duration", "ttft", "outcome", "error")),
+            *(calls[name] for name in ("cost_nanos", "team", "feature", "model", "route")),
+        )
+        .where(
+            calls.call_id >= id_floor(search.since),
+            calls.call_id < id_floor(search.until),
+            calls.final == 1,
+            calls.team != IDLE_TEAM,
+            *_conditions(search),
+        )
+        .order_by(calls.call_id.desc())
+    )
+
+
+def _ended_call(row: Row[Any, Any], by: MinutesDimension) -> EndedCall:
+    answering = answering_model(row.route or "", row.model or "")
+    has_failed = row.outcome in _ERRORS
+    return EndedCall(
+        started=seconds(row.started),
+        value=answering if by == "model" else getattr(row, by) or "",
+        duration=seconds(row.duration),
+        ttft=None if row.ttft is None else seconds(row.ttft),
+        error=(row.error or row.outcome) if has_failed else "",
+        cost_nanos=row.cost_nanos,
+    )
 
 
 def calls_view(readers: Readers, search: CallSearch) -> CallsView:

@@ -1,21 +1,28 @@
 import pytest
 
 from proxy.pages.resources.ledger.latency import LatencyResource
+from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
 from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
 from tests.fakes.receipts import a_receipt, an_engine_receipt
 
+make_id = call_ids()
 MONDAY_TO_NOW = {"from": "2026-11-23", "to": "2026-11-26"}
 
 
 @pytest.fixture
 def api(store: Store) -> AdminApi:
-    return AdminApi(store, lambda ask: LatencyResource(ask, lambda: NOW).router())
+    return AdminApi(store, lambda ask: LatencyResource(ask, dict, lambda: NOW).router())
 
 
 def a_call(n: int, days_ago: float = 0.2, **changes):
     fields = {"team": "a", "started": NOW - days_ago * DAY, "feature": "x"} | changes
     return a_receipt(n, **fields)
+
+
+def a_recent_call(n: int, **changes):
+    started = NOW - 90.0
+    return a_receipt(n, call_id=make_id(started), **({"started": started} | changes))
 
 
 def test_percentiles_are_within_the_stated_error(api: AdminApi) -> None:
@@ -85,3 +92,12 @@ def test_phases_of_engines_are_means(api: AdminApi) -> None:
     (phase,) = api.ok("/latency")["phases"]
 
     assert (phase["upstream"], phase["calls"], phase["prefill"]) == ("gpu", 2, 0.375)
+
+
+def test_last_minutes_are_those_of_own_teams(api: AdminApi) -> None:
+    api.keep(a_recent_call(1, team="a"), a_recent_call(2, team="b"))
+    body = api.ok("/minutes", of_team("a"), window="15m", by="team")
+
+    assert [(row["value"], row["totals"]["calls"]) for row in body["rows"]] == [("a", 1)]
+    assert (len(body["buckets"]), body["bucket_s"]) == (15, 60)
+    assert api.get("/minutes", window="2h")[0] == 422

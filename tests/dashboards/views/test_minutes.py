@@ -1,0 +1,47 @@
+import pytest
+
+from dashboards.views.minutes import (
+    EndedCall,
+    call_totals,
+    totals_by_bucket,
+    totals_by_value,
+)
+
+
+def a_call(started: float = 0.0, **fields) -> EndedCall:
+    values = {"value": "lab/m", "duration": 1.0, "ttft": 0.5, "error": "", "cost_nanos": 5}
+    return EndedCall(started=started, **(values | fields))
+
+
+def test_totals_count_errors_and_leave_their_times_out_of_percentiles() -> None:
+    calls = [a_call(duration=float(n)) for n in range(1, 101)]
+    totals = call_totals([*calls, a_call(duration=900.0, ttft=None, error="upstream_timeout")])
+
+    assert (totals.calls, totals.errors, totals.cost_nanos) == (101, 1, 505)
+    assert (totals.p50, totals.p95, totals.ttft_p95) == (50.0, 95.0, 0.5)
+
+
+def test_without_calls_there_is_no_percentile_and_no_cost() -> None:
+    totals = call_totals([])
+
+    assert (totals.calls, totals.cost_nanos, totals.p50, totals.p95) == (0, 0, None, None)
+
+
+def test_unknown_cost_adds_nothing() -> None:
+    assert call_totals([a_call(cost_nanos=None), a_call()]).cost_nanos == 5
+
+
+@pytest.mark.parametrize(
+    ("started", "counts"),
+    [(59.9, [0, 0]), (60.0, [1, 0]), (119.9, [1, 0]), (120.0, [0, 1]), (180.0, [0, 0])],
+)
+def test_call_counts_in_the_bucket_that_it_arrived_in(started: float, counts: list[int]) -> None:
+    buckets = totals_by_bucket([a_call(started)], [60, 120], 60)
+
+    assert [bucket.calls for bucket in buckets] == counts
+
+
+def test_values_with_most_calls_come_first() -> None:
+    calls = [a_call(value="b"), a_call(value="a"), a_call(value="c"), a_call(value="c")]
+
+    assert [value for value, _ in totals_by_value(calls)] == ["c", "a", "b"]

@@ -1,0 +1,75 @@
+from typing import Any
+
+from sqlalchemy import Engine
+
+from dashboards.reports import ALL_CALLS, SpendFilter
+from dashboards.views.minutes import MinutesView
+from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.views.calls import MinutesQuestion, minutes_view
+from proxy.store.sql.views.readers import Readers
+from tests.fakes.receipts import START, a_receipt
+
+NOW = int(START) // 300 * 300 + 130.0
+THIS_MINUTE = NOW - 10.0
+
+
+def a_call(n: int, started: float, **changes: Any) -> Receipt:
+    call_id = f"{id_floor(started)[:-6]}{n:06x}"
+    return a_receipt(n, call_id=call_id, started=started, **changes)
+
+
+def minutes(engine: Engine, **changes: Any) -> MinutesView:
+    question = {"window": "1h", "by": "route", "only": ALL_CALLS, "now": NOW}
+    return minutes_view(Readers(engine), MinutesQuestion(**(question | changes)))
+
+
+def test_window_ends_with_the_minute_that_runs_and_begins_an_hour_before(engine: Engine) -> None:
+    inserter(engine)(
+        [
+            a_call(1, THIS_MINUTE - 3_600, route="lab/old"),
+            a_call(2, THIS_MINUTE - 3_500, route="lab/m"),
+            a_call(3, THIS_MINUTE, route="lab/m", outcome=Outcome.FAILED, error="upstream_timeout"),
+            a_call(4, THIS_MINUTE, final=False),
+            a_call(5, THIS_MINUTE, team=IDLE_TEAM),
+        ]
+    )
+    shown = minutes(engine)
+
+    assert (len(shown.starts), shown.bucket_s, shown.is_cut) == (60, 60, False)
+    assert [bucket.calls for bucket in shown.buckets if bucket.calls] == [1, 1]
+    assert (shown.buckets[-1].calls, shown.buckets[-1].errors) == (1, 1)
+    assert [(row.value, row.totals.calls) for row in shown.rows] == [("lab/m", 2)]
+    assert [(each.error, each.calls) for each in shown.errors] == [("upstream_timeout", 1)]
+
+
+def test_team_sees_its_own_calls_alone_by_its_name(engine: Engine) -> None:
+    inserter(engine)([a_call(1, THIS_MINUTE, team="a"), a_call(2, THIS_MINUTE, team="b")])
+    shown = minutes(engine, by="team", only=SpendFilter(teams=frozenset({"a"})))
+
+    assert [row.value for row in shown.rows] == ["a"]
+    assert shown.total.calls == 1
+
+
+def test_model_is_the_one_that_answered_and_no_feature_has_a_name(engine: Engine) -> None:
+    inserter(engine)([a_call(1, THIS_MINUTE, model="auto", route="lab/model-1", feature="")])
+
+    assert [row.value for row in minutes(engine, by="model").rows] == ["model-1"]
+    assert [row.value for row in minutes(engine, by="feature").rows] == ["(none)"]
+
+
+def test_window_of_too_many_calls_begins_with_the_first_whole_bucket_that_was_read(
+    engine: Engine,
+) -> None:
+    inserter(engine)([a_call(n, THIS_MINUTE - 60 * n) for n in range(4)])
+    shown = minutes(engine, limit=2)
+
+    assert shown.is_cut
+    assert [bucket.calls for bucket in shown.buckets] == [1, 1]
+
+
+def test_six_hours_have_buckets_of_five_minutes(engine: Engine) -> None:
+    shown = minutes(engine, window="6h")
+
+    assert (len(shown.starts), shown.bucket_s, shown.total.calls) == (72, 300, 0)
