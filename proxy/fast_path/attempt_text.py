@@ -9,6 +9,9 @@ from proxy.records.receipt import Outcome, Receipt, ServedBy
 #: With which the note begins of an attempt that goes on with a stream; it names the first part.
 _CONTINUES: Final = "continues "
 
+#: With which the reason of a cascade's first attempt ends.
+_CHECKED: Final = "checked"
+
 
 def fast_path_text(receipt: Receipt) -> str:
     """A sentence on the fast path's part in an attempt; "" where it had none."""
@@ -30,10 +33,9 @@ def _cached_text(receipt: Receipt) -> str:
 def _small_text(receipt: Receipt) -> str:
     if receipt.outcome is Outcome.FAILED:
         return f"A small model was asked first and gave no answer that is accepted{_gain(receipt)}."
-    return (
-        f"A small model answered in place of {receipt.model}, as the loss of answers is proved"
-        f" small{_gain(receipt)}."
-    )
+    is_checked = receipt.reroute_reason.endswith(_CHECKED)
+    why = "its answer passed the checks" if is_checked else "the loss of answers is proved small"
+    return f"A small model answered in place of {receipt.model}, as {why}{_gain(receipt)}."
 
 
 def _large_text(receipt: Receipt) -> str:

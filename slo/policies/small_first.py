@@ -1,6 +1,7 @@
 """The small-first rules of a policies file: which features' calls may go to a small model first."""
 
 from decimal import Decimal
+from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -14,10 +15,18 @@ from slo.toml.table_reader import TableReader, describe_value
 CHECKS: Final = ("finish", "tools", "schema")
 
 
+class SmallFirstMode(StrEnum):
+    """The way to choose the calls that go to the small model."""
+
+    ROUTER = "router"  #: Those of which it is proved that they lose little.
+    CASCADE = "cascade"  #: All; an answer that fails a check is given by the other model.
+
+
 class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
     """Lets calls go to a small model as far as the loss against the one asked for is proved small.
 
     Attributes:
+        mode: The way to choose the calls that go to the small model.
         small: The public name of the small model.
         judge: That of the model which compares answers; "" for the one asked for.
         max_loss: Answers that may be lost, as a share of the calls of a team under the rule.
@@ -31,6 +40,7 @@ class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     team: str = EVERY
     feature: str = EVERY
+    mode: SmallFirstMode = SmallFirstMode.ROUTER
     small: str = ""
     judge: str = ""
     max_loss: float = 0.01
@@ -40,6 +50,11 @@ class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
     min_margin: float | None = None
     pattern: str = ""
 
+    @property
+    def has_checks(self) -> bool:
+        """True if whole answers are checked before they are given."""
+        return bool(self.checks or self.pattern) or self.min_margin is not None
+
     def applies_to(self, team: str, feature: str) -> bool:
         """True if it is about calls of this team and feature."""
         return self.team in {EVERY, team} and self.feature in {EVERY, feature}
@@ -47,7 +62,10 @@ class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
 
 def small_first(table: TableReader) -> SmallFirst:
     """The rule of a table, with stand-ins where it has problems."""
-    return SmallFirst(**read_fields(table, FIELDS))
+    rule = SmallFirst(**read_fields(table, FIELDS))
+    if rule.mode is SmallFirstMode.CASCADE and not rule.has_checks:
+        table.add_problem("mode", "is a cascade without a check", 'add checks = ["finish"]')
+    return rule
 
 
 def _share(table: TableReader, field: Field) -> float | None:
@@ -86,6 +104,12 @@ FIELDS: Final = (
         "public name of the small model",
         missing='write small = "gpt-5.4-mini"',
         example="gpt-5.4-mini",
+    ),
+    Field(
+        "mode",
+        SmallFirstMode,
+        SmallFirstMode.ROUTER,
+        "`router`: calls whose loss is proved small; `cascade`: each call whose answer is checked",
     ),
     Field("judge", str, "", "model that compares answers; none: the one asked for"),
     Field(

@@ -105,11 +105,34 @@ def test_the_dashboard_shows_the_rule_and_what_is_proved(gateway):
         page = person.get("/admin/fast-path").text
 
     (feature,) = view["features"]
-    assert (feature["rules"], feature["calls"]) == (["small model first first: spare"], 1)
+    (rule,) = feature["rules"]
+    assert (rule["part"], rule["text"], rule["max_loss"]) == ("small_first", "first: spare", 0.3)
+    assert feature["calls"] == 1
     assert feature["weighed_calls"] == 1
     assert [(bound["calls"], bound["max_loss"]) for bound in view["proved"]] == [(1, 0.3)]
-    assert "small model first first: spare" in page
-    assert "30.00%" in page
+    assert "first: spare" in page
+    assert "30.00 %" in page
+
+
+@pytest.mark.parametrize(
+    ("check", "attempts"),
+    [
+        ('checks = ["finish"]', [(ServedBy.SMALL, "lab/spare", True)]),
+        (
+            'pattern = "words that no answer holds"',
+            [(ServedBy.SMALL, "lab/spare", False), (ServedBy.LARGE, "lab/main", True)],
+        ),
+    ],
+)
+def test_a_cascade_gives_the_small_answer_that_passes_and_else_the_large_one(
+    tmp_path, check, attempts
+):
+    with fallback_gateway(tmp_path, f'{RULE}mode = "cascade"\n{check}\n') as running:
+        found = receipts(running, ask(running, 1))
+
+    assert [(one.served_by, one.route, one.final) for one in found] == attempts
+    assert all(one.cost_nanos for one in found)
+    assert found[0].error == ("" if found[0].final else "small_answer_rejected")
 
 
 def test_calls_of_other_features_are_not_weighed(gateway):

@@ -6,6 +6,7 @@ calls of that kind, and if the promise is kept even should its answer be lost. S
 what is promised, at whatever moment, in less than one of twenty runs.
 """
 
+from math import sqrt
 from typing import Final
 
 import msgspec
@@ -31,6 +32,9 @@ _MAX_PENDING: Final = 10_000
 #: Judgements that go to learning alone, before most go to proof.
 _LEARNING_JUDGEMENTS: Final = 150
 _FIT_EVERY: Final = 10
+#: Judged answers from which on a cascade may stop, and standard errors by which it lost too much.
+_MIN_MEASURED: Final = 50
+_STOP_ERRORS: Final = 3.0
 #: Judgements that need not be paid for by what calls sent small saved.
 _TRIAL_JUDGEMENTS: Final = 500
 
@@ -68,6 +72,31 @@ class SmallDecision(msgspec.Struct, frozen=True):
     why: str
 
 
+class MeasuredLosses(msgspec.Struct, frozen=True):
+    """The losses of small answers as the judge measured them.
+
+    Attributes:
+        total: Their sum; each is right on average.
+        squares: The sum of their squares.
+    """
+
+    judged: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def with_loss(self, loss: float) -> "MeasuredLosses":
+        """These and one more."""
+        return MeasuredLosses(self.judged + 1, self.total + loss, self.squares + loss * loss)
+
+    def exceed(self, limit: float) -> bool:
+        """True if the mean loss is above a limit, beyond what chance explains."""
+        if self.judged < _MIN_MEASURED:
+            return False
+        mean = self.total / self.judged
+        error = sqrt(max(self.squares / self.judged - mean * mean, 0.0) / self.judged)
+        return mean - _STOP_ERRORS * error > limit
+
+
 class _Pending(msgspec.Struct):
     """A call whose verdict is awaited; costs are None where the large model answered it."""
 
@@ -82,6 +111,7 @@ class LossControl(msgspec.Struct):
     Attributes:
         allowance: Answers that may be lost so far.
         awaited: Calls sent small whose verdict is awaited; each counts as lost.
+        measured: Losses of small answers that were judged.
     """
 
     promise: LossPromise
@@ -96,6 +126,7 @@ class LossControl(msgspec.Struct):
     pending: dict[str, _Pending] = {}
     recent: list[float] = []
     plan: SpendingPlan = SpendingPlan()
+    measured: MeasuredLosses = MeasuredLosses()
 
     def lost(self) -> float:
         """The answers that were lost at most, at the promised confidence."""
@@ -130,6 +161,30 @@ class LossControl(msgspec.Struct):
         why = "too little is graded yet" if predicted is None else "the loss is not proved small"
         return SmallDecision(is_small=False, is_judged=is_judged, predicted_loss=predicted, why=why)
 
+    def decide_checked(
+        self, call_id: str, feature: str, traits: CallTraits, draw: float
+    ) -> SmallDecision:
+        """The decision for a call of a cascade: small, until it is measured to lose too much.
+
+        Args:
+            draw: A random number in [0, 1), of which no caller knows.
+        """
+        self.calls += 1
+        self._add_allowance()
+        if self.loses_too_much():
+            why = "more answers were lost than is allowed"
+            return SmallDecision(is_small=False, is_judged=False, predicted_loss=None, why=why)
+        share = self.promise.judged_share
+        is_judged = draw < share
+        costs = cached_costs(self.promise.error, share, 0.0)
+        self._count_small(call_id, _Pending(feature, traits, costs), is_judged=is_judged)
+        why = "its answer is checked"
+        return SmallDecision(is_small=True, is_judged=is_judged, predicted_loss=None, why=why)
+
+    def loses_too_much(self) -> bool:
+        """True if small answers are measured to lose more than is promised."""
+        return self.measured.exceed(self.promise.max_loss * self.calls / max(self.small, 1))
+
     def record_verdict(self, call_id: str, verdict: Verdict) -> bool:
         """Count a verdict; False where none was awaited."""
         waiting = self.pending.pop(call_id, None)
@@ -139,6 +194,8 @@ class LossControl(msgspec.Struct):
             self.awaited -= 1
             self.bound.add(waiting.costs.of(verdict))
         loss = unbiased_loss(self.promise.error, verdict)
+        if waiting.costs is not None:
+            self.measured = self.measured.with_loss(loss)
         self.learn(waiting.feature, waiting.traits, loss)
         return True
 
@@ -184,19 +241,23 @@ class LossControl(msgspec.Struct):
         costs = cached_costs(self.promise.error, probability, round(guess * 50) / 50)
         if self.lost() + 1 > self.allowance:
             return None
-        self.small += 1
         is_judged = draws[0] < probability
-        if is_judged:
-            self._await(call_id, _Pending(feature, traits, costs))
-            self.awaited += 1
-        else:
-            self.bound.add(costs.unjudged)
+        self._count_small(call_id, _Pending(feature, traits, costs), is_judged=is_judged)
         return SmallDecision(
             is_small=True,
             is_judged=is_judged,
             predicted_loss=predicted,
             why="the loss is proved small",
         )
+
+    def _count_small(self, call_id: str, sent: _Pending, *, is_judged: bool) -> None:
+        """Count a call that goes small."""
+        self.small += 1
+        if is_judged:
+            self._await(call_id, sent)
+            self.awaited += 1
+        elif sent.costs is not None:
+            self.bound.add(sent.costs.unjudged)
 
     def _await(self, call_id: str, waiting: _Pending) -> None:
         """Await a verdict; one that never comes counts as worse for ever."""

@@ -38,7 +38,7 @@ from proxy.services.fast_path.small_first_states import (
     TeamControl,
 )
 from proxy.store.sql.ids import call_ids
-from slo.policies.small_first import SmallFirst
+from slo.policies.small_first import SmallFirst, SmallFirstMode
 
 _log = logging.getLogger("thriftgate.fast_path")
 
@@ -52,6 +52,10 @@ _MAX_OPEN_CALLS: Final = 20_000
 _MAX_BODY_BYTES: Final = 256 * 1024
 _UPDATE_ERROR_EVERY: Final = 25
 _ENDPOINTS: Final = frozenset({CHAT, MESSAGES, RESPONSES})
+_REASONS: Final[Mapping[SmallFirstMode, str]] = {
+    SmallFirstMode.ROUTER: "small model first",
+    SmallFirstMode.CASCADE: "small model first, checked",
+}
 _SECRET_DRAWS: Final = SystemRandom()
 
 
@@ -133,7 +137,10 @@ class SmallFirstRouting:
             return decision
         state = self._state(call.key.team, rule)
         traits, draws = traits_of_call(call), (self._draw(), self._draw())
-        decided = state.control.decide(call.id, call.feature, traits, draws)
+        if rule.mode is SmallFirstMode.CASCADE:
+            decided = state.control.decide_checked(call.id, call.feature, traits, draws[0])
+        else:
+            decided = state.control.decide(call.id, call.feature, traits, draws)
         if decided.is_judged or decided.is_small:
             opened = _OpenCall(state, rule, decided.is_small, decision.choices[0].model)
             _remember(self._open, call.id, opened)
@@ -200,7 +207,13 @@ class SmallFirstRouting:
         if state.pairs % _UPDATE_ERROR_EVERY == 0:
             prior = opened.rule.judge_error
             state.control.update_error(estimate_error(state.agreements, state.pairs, prior))
+        had_lost = state.control.loses_too_much()
         state.control.record_verdict(call_id, combine_orders(first, second))
+        if opened.rule.mode is SmallFirstMode.CASCADE and state.control.loses_too_much() > had_lost:
+            _log.warning(
+                "%s: the cascade stopped, as small answers lose more than max_loss",
+                opened.rule.name,
+            )
 
     def _rule_of(self, call: Call) -> SmallFirst | None:
         """The first rule about the call; None where none may be applied to it."""
@@ -211,7 +224,10 @@ class SmallFirstRouting:
         team = call.key.team_name
         first = (rule for rule in self._rules if rule.applies_to(team, call.feature))
         rule = next(first, None)
-        return rule if rule is not None and rule.small else None
+        if rule is None or not rule.small:
+            return None
+        may_check = call.endpoint == CHAT and not call.is_streaming
+        return rule if may_check or rule.mode is SmallFirstMode.ROUTER else None
 
     def _small_model(self, rule: SmallFirst, call: Call, decision: RoutingDecision) -> Model | None:
         """The rule's small model; None where it cannot take the call, or is asked for itself."""
@@ -277,14 +293,14 @@ def _give_up(opened: _OpenCall, call_id: str) -> None:
 def _small_choices(rule: SmallFirst, model: Model, large: RouteChoice) -> tuple[RouteChoice, ...]:
     """The routes of the small model, in the place of the one asked for."""
     checks = None
-    if rule.checks or rule.pattern or rule.min_margin is not None:
+    if rule.has_checks:
         names = tuple(AnswerCheck(name) for name in rule.checks)
         checks = CheckRules(names, rule.min_margin, rule.pattern)
     return tuple(
         msgspec.structs.replace(
             choice, served_by=ServedBy.SMALL, instead_of=large.route, checks=checks
         )
-        for choice in substitute_routes(model, f"{rule.name}: small model first")
+        for choice in substitute_routes(model, f"{rule.name}: {_REASONS[rule.mode]}")
     )
 
 

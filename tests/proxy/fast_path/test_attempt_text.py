@@ -39,6 +39,10 @@ from tests.fakes.receipts import a_receipt
             "A small model was asked first and gave no answer that is accepted; that cost $0.01.",
         ),
         (
+            {"served_by": ServedBy.SMALL, "model": "big", "reroute_reason": "a: small, checked"},
+            "A small model answered in place of big, as its answer passed the checks.",
+        ),
+        (
             {"served_by": ServedBy.LARGE},
             (
                 "A small model was weighed, and the model asked for was taken: not enough is proved"

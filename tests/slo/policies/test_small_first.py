@@ -2,7 +2,7 @@ import pytest
 
 from proxy.fast_path.small_first.answer_checks import AnswerCheck
 from slo.policies.file import models
-from slo.policies.small_first import CHECKS, SmallFirst
+from slo.policies.small_first import CHECKS, SmallFirst, SmallFirstMode
 from slo.toml.nodes import parse_toml
 from tests.slo.policies.policy_files import mistakes, read_policies
 
@@ -19,6 +19,12 @@ def test_checks_of_small_answers_are_read():
     ).small_first
 
     assert (rule.checks, rule.min_margin, rule.pattern) == (("schema",), 1.5, "yes|no")
+
+
+def test_a_cascade_has_any_of_the_checks():
+    for check in ('checks = ["finish"]', "min_margin = 1", 'pattern = "yes"'):
+        (rule,) = read_policies(f'{TABLE}mode = "cascade"\n{check}').small_first
+        assert rule.mode is SmallFirstMode.CASCADE
 
 
 def test_every_check_of_answers_can_be_chosen():
@@ -41,6 +47,8 @@ def test_shares_are_written_as_percentages():
         (f"{TABLE}max_loss = 1", "write 0.1 % to 30 %"),
         (f'{TABLE}judged_share = "x%"', "small_first.a.judged_share: is"),
         (f"{TABLE}min_margin = -1", "write 0 to 100"),
+        (f'{TABLE}mode = "cascade"', "small_first.a.mode: is a cascade without a check"),
+        (f'{TABLE}mode = "both"', "small_first.a.mode"),
         (f'{TABLE}checks = ["look"]', "small_first.a.checks"),
         (f'{TABLE}smal = "x"', "smal: is not known"),
     ],

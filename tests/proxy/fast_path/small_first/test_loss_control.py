@@ -138,3 +138,46 @@ def test_state_survives_being_written_and_read():
     assert copy.decide("x", "chat", TRAITS, (0.5, 0.5)) == control.decide(
         "x", "chat", TRAITS, (0.5, 0.5)
     )
+
+
+def cascade(calls, loss_share, *, error=0.0, seed=1, max_loss=0.01):
+    """A cascade's control after so many calls, of whose small answers a share is worse."""
+    judge = JudgeError(error, error)
+    control = new_control(LossPromise(max_loss=max_loss, error=judge))
+    rng = Random(seed)  # noqa: S311 - seeded
+    lost = 0
+    for number in range(calls):
+        loss = int(rng.random() < loss_share)
+        decision = control.decide_checked(str(number), "chat", TRAITS, rng.random())
+        lost += loss * decision.is_small
+        if decision.is_judged:
+            control.record_verdict(str(number), Verdict(loss))
+    return control, lost
+
+
+def test_a_cascade_sends_each_call_small_and_proves_how_few_answers_are_lost():
+    control, lost = cascade(20_000, 0.0)
+
+    assert control.small == control.calls == 20_000
+    assert lost == 0
+    assert control.proved_loss() < 0.01
+    assert not control.loses_too_much()
+
+
+def test_a_cascade_stops_by_itself_where_its_answers_lose_too_much():
+    control, _ = cascade(5_000, 0.2)
+
+    assert control.loses_too_much()
+    assert control.small < 2_000
+
+
+def test_a_cascade_whose_answers_lose_as_much_as_is_allowed_goes_on():
+    stopped = [cascade(3_000, 0.05, max_loss=0.05, seed=seed)[0] for seed in range(20)]
+
+    assert sum(control.loses_too_much() for control in stopped) <= 1
+
+
+def test_the_bound_of_a_cascade_holds_for_the_answers_that_it_lost():
+    runs = [cascade(3_000, 0.02, max_loss=0.3, seed=seed) for seed in range(20)]
+
+    assert sum(lost > control.lost() for control, lost in runs) <= 1

@@ -18,7 +18,7 @@ from proxy.services.fast_path.comparisons import AnswerComparison
 from proxy.services.fast_path.small_first import SmallFirstRouting
 from slo.policies.fast_path_switches import FastPathSwitch, SwitchedPart, with_switches
 from slo.policies.file import Policies
-from slo.policies.small_first import SmallFirst
+from slo.policies.small_first import SmallFirst, SmallFirstMode
 from tests.fakes.call_dependencies import KEY, route
 from tests.fakes.call_dependencies import call as a_call
 
@@ -155,6 +155,38 @@ def test_checks_of_the_rule_go_with_the_small_routes_alone():
 
     assert small.checks == CheckRules((AnswerCheck.FINISH,), None, "yes")
     assert large.checks is None
+
+
+CASCADE = msgspec.structs.replace(RULE, mode=SmallFirstMode.CASCADE, checks=("finish",))
+
+
+def test_a_cascade_asks_the_small_model_from_the_first_call_on_and_checks_it():
+    small, large = SmallFirstHarness(CASCADE).decide().choices
+
+    assert (small.served_by, small.reroute_reason) == (
+        ServedBy.SMALL,
+        "first: small model first, checked",
+    )
+    assert small.checks is not None
+    assert large.served_by is ServedBy.LARGE
+
+
+@pytest.mark.parametrize("fields", [{"body": {"stream": True}}, {"endpoint": "messages"}])
+def test_answers_that_cannot_be_checked_go_through_no_cascade(fields):
+    assert SmallFirstHarness(CASCADE).decide(**fields).choices[0].served_by is ServedBy.NOBODY
+
+
+def test_a_cascade_that_loses_too_much_asks_the_large_model_and_says_so_once(caplog):
+    harness = SmallFirstHarness(CASCADE)
+    harness.decide()
+    while not harness.control.loses_too_much():
+        harness.decide()
+        harness.end(ServedBy.SMALL)
+        while harness.comparisons.added:
+            harness.comparisons.added.pop().report(Verdict.WORSE, Verdict.WORSE)
+
+    assert harness.decide().choices[0].served_by is ServedBy.LARGE
+    assert caplog.text.count("the cascade stopped") == 1
 
 
 def test_teams_have_states_of_their_own():
