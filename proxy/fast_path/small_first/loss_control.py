@@ -88,7 +88,7 @@ class MeasuredLosses(msgspec.Struct, frozen=True):
         """These and one more."""
         return MeasuredLosses(self.judged + 1, self.total + loss, self.squares + loss * loss)
 
-    def exceed(self, limit: float) -> bool:
+    def is_above(self, limit: float) -> bool:
         """True if the mean loss is above a limit, beyond what chance explains."""
         if self.judged < _MIN_MEASURED:
             return False
@@ -183,7 +183,7 @@ class LossControl(msgspec.Struct):
 
     def loses_too_much(self) -> bool:
         """True if small answers are measured to lose more than is promised."""
-        return self.measured.exceed(self.promise.max_loss * self.calls / max(self.small, 1))
+        return self.measured.is_above(self.promise.max_loss * self.calls / max(self.small, 1))
 
     def record_verdict(self, call_id: str, verdict: Verdict) -> bool:
         """Count a verdict; False where none was awaited."""
