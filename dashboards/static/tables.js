@@ -1,0 +1,139 @@
+// Tables of sections: sorted by a click on a heading, searched and paged where they are long, with
+// a choice of columns where there are many, and saved as CSV exactly as they are seen.
+
+const PAGE_ROWS = 20;
+const MANY_COLUMNS = 7;
+const UNITS = { k: 1e3, M: 1e6, B: 1e9, G: 1e9, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 };
+
+function element(name, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+function textOf(cell) {
+  return (cell.innerText ?? cell.textContent).trim();
+}
+
+// A cell's number, with its unit counted; its text where it has none.
+function sortKey(cell) {
+  const text = cell.dataset.value ?? (cell.querySelector("time")?.dateTime || textOf(cell).split("\n")[0]);
+  const [, sign, digits, unit] = text.match(/^([-−]?)\$?([\d,]+(?:\.\d+)?) ?([a-zA-Z%]*)/u) ?? [];
+  if (digits === undefined || /^\d{4}-\d\d/.test(text)) return text.toLowerCase();
+  return Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? 1) * (sign ? -1 : 1);
+}
+
+// Numbers before texts, and what is unknown last in both directions.
+function compareKeys(left, right, direction) {
+  const unknown = (key) => key === "" || key === "?" || key === "–" || key === "-";
+  if (unknown(left) || unknown(right)) return unknown(left) - unknown(right);
+  if (typeof left === typeof right) return (left < right ? -1 : left > right ? 1 : 0) * direction;
+  return typeof left === "number" ? -1 : 1;
+}
+
+class LongTable {
+  constructor(table, name) {
+    this.table = table;
+    this.name = name;
+    this.heads = [...table.tHead.rows[0].cells];
+    this.rows = [...table.tBodies[0].rows];
+    this.query = "";
+    this.shown = PAGE_ROWS;
+    this.heads.forEach((head, column) => this.addSort(head, column));
+    this.addTools();
+    this.draw();
+  }
+
+  addSort(head, column) {
+    const button = element("button", { type: "button", className: "sort", textContent: head.textContent });
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const isNumber = head.classList.contains("number");
+      const direction = head.ariaSort ? (head.ariaSort === "ascending" ? -1 : 1) : isNumber ? -1 : 1;
+      this.heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.ariaSort = direction === 1 ? "ascending" : "descending";
+      const keys = new Map(this.rows.map((row) => [row, sortKey(row.cells[column])]));
+      this.rows.sort((left, right) => compareKeys(keys.get(left), keys.get(right), direction));
+      this.draw();
+    });
+  }
+
+  addTools() {
+    const tools = element("div", { className: "table-tools screen" });
+    if (this.rows.length > PAGE_ROWS) {
+      const search = element("input", { type: "search", placeholder: `Search ${this.rows.length} rows`, ariaLabel: "Search the table" });
+      search.addEventListener("input", () => {
+        this.query = search.value.trim().toLowerCase();
+        this.shown = PAGE_ROWS;
+        this.draw();
+      });
+      tools.append(search);
+    }
+    if (this.heads.length >= MANY_COLUMNS) tools.append(this.columnChoice());
+    const save = element("button", { type: "button", textContent: "CSV" });
+    save.addEventListener("click", () => this.save());
+    tools.append(save);
+    const around = this.table.closest(".scroll");
+    const title = around.previousElementSibling;
+    if (title?.tagName === "H2") {
+      const heading = element("div", { className: "heading" });
+      title.replaceWith(heading);
+      heading.append(title, tools);
+    } else around.before(tools);
+    this.more = element("button", { type: "button", className: "screen" });
+    this.more.addEventListener("click", () => {
+      this.shown = Infinity;
+      this.draw();
+    });
+    around.after(this.more);
+  }
+
+  columnChoice() {
+    const stored = `columns ${location.pathname} ${this.name}`;
+    const hidden = new Set(JSON.parse(localStorage.getItem(stored) ?? "[]"));
+    const boxes = this.heads.slice(1).map((head, place) => {
+      const title = head.textContent;
+      const box = element("input", { type: "checkbox", checked: !hidden.has(title) });
+      const apply = () => {
+        for (const row of this.table.rows) if (row.cells.length > place + 1) row.cells[place + 1].hidden = !box.checked;
+      };
+      box.addEventListener("change", () => {
+        hidden[box.checked ? "delete" : "add"](title);
+        localStorage.setItem(stored, JSON.stringify([...hidden]));
+        apply();
+      });
+      apply();
+      return element("label", {}, box, ` ${title}`);
+    });
+    return element("details", { className: "column-choice" }, element("summary", { textContent: "Columns" }), ...boxes);
+  }
+
+  wanted() {
+    return this.rows.filter((row) => !this.query || row.textContent.toLowerCase().includes(this.query));
+  }
+
+  draw() {
+    const wanted = this.wanted();
+    this.table.tBodies[0].replaceChildren(...wanted.slice(0, this.shown));
+    this.more.hidden = wanted.length <= this.shown;
+    this.more.textContent = `Show all ${wanted.length}`;
+  }
+
+  save() {
+    const line = (cells) => [...cells].filter((cell) => !cell.hidden).map((cell) => {
+      const text = textOf(cell).replace(/\s*\n\s*/g, "; ");
+      return `"${(/^[=+@\t-]/.test(text) && !/^-[\d.$]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    }).join(",");
+    const rows = this.wanted().slice(0, this.shown).map((row) => line(row.cells));
+    const text = [line(this.heads), ...rows].join("\r\n");
+    const link = element("a", { href: URL.createObjectURL(new Blob([`\ufeff${text}`], { type: "text/csv" })), download: `${this.name}.csv` });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+}
+
+for (const table of document.querySelectorAll("main .scroll > table")) {
+  const section = table.closest("section");
+  const isOwn = table.tHead && table.tBodies[0]?.rows.length > 1 && !table.closest("figure, form");
+  if (isOwn && section && !section.querySelector("#live")) new LongTable(table, section.id || section.getAttribute("aria-labelledby")?.replace("-title", "") || "table");
+}
