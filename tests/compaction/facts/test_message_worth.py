@@ -44,7 +44,7 @@ def test_a_word_that_stands_again_in_a_file_keeps_65_percent_of_its_worth():
 
 
 @pytest.mark.parametrize(("found", "ratio"), [(["Oslo"], 2.0), ([], 1.0)])
-def test_what_the_last_two_turns_name_counts_twice_beside_records_wherever_the_region_ends(
+def test_names_of_the_last_two_turns_count_twice_beside_records_wherever_the_region_ends(
     found: list[str], ratio: float
 ):
     results = [call_and_result("find", result) for result in found]
