@@ -1,5 +1,6 @@
 """The small-first rules of a policies file: which features' calls may go to a small model first."""
 
+import re
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -11,6 +12,8 @@ from slo.policies.entries import FEATURE, TEAM, name_field
 from slo.toml.fields import Field, list_of, read_fields
 from slo.toml.table_reader import TableReader, describe_value
 
+_MAX_CHECK_MS: Final = 10_000
+_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/%?=&+-]*)?")
 #: Checks of a small model's answer.
 CHECKS: Final = ("finish", "tools", "schema")
 
@@ -35,6 +38,8 @@ class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
         checks: Checks that a small model's whole answer must pass, or the other model answers.
         min_margin: The least mean lead in log-probability of its tokens; None to ask none.
         pattern: A pattern that its text must hold; "" for none.
+        check_url: The address of the team's own service that accepts answers; "" for none.
+        check_ms: Milliseconds that it has.
     """
 
     name: str
@@ -49,11 +54,13 @@ class SmallFirst(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     min_margin: float | None = None
     pattern: str = ""
+    check_url: str = ""
+    check_ms: int = 300
 
     @property
     def has_checks(self) -> bool:
         """True if whole answers are checked before they are given."""
-        return bool(self.checks or self.pattern) or self.min_margin is not None
+        return bool(self.checks or self.pattern or self.check_url) or self.min_margin is not None
 
     def applies_to(self, team: str, feature: str) -> bool:
         """True if it is about calls of this team and feature."""
@@ -91,6 +98,24 @@ def _margin(table: TableReader, field: Field) -> float | None:
         return float(value)
     table.add_problem(field.key, f"is {describe_value(value)}", "write 0 to 100, such as 1.5")
     return None
+
+
+def _url(table: TableReader, field: Field) -> str | None:
+    url = table.get(field.key, str)
+    if url is not None and not _URL.fullmatch(url):
+        fix = 'write an address without a user, such as "https://checks.example.com/support"'
+        table.add_problem(field.key, f"is {describe_value(url)}", fix)
+        return None
+    return url
+
+
+def _milliseconds(table: TableReader, field: Field) -> int | None:
+    deadline = table.get(field.key, int)
+    if deadline is not None and not 1 <= deadline <= _MAX_CHECK_MS:
+        fix = f"write 1 to {_MAX_CHECK_MS:,} milliseconds"
+        table.add_problem(field.key, f"is {deadline}", fix)
+        return None
+    return deadline
 
 
 FIELDS: Final = (
@@ -149,4 +174,6 @@ FIELDS: Final = (
         "the same: least mean lead of its tokens in log-probability; without any, it fails",
     ),
     Field("pattern", str, "", "the same: a pattern its text must hold, without look-around"),
+    Field("check_url", _url, "", "the same: your own service, which is asked once all else passes"),
+    Field("check_ms", _milliseconds, 300, "milliseconds that `check_url` has, 1 to 10,000"),
 )

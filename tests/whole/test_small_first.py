@@ -1,7 +1,10 @@
 """Calls go to a small model as far as comparisons prove it, over HTTP, with receipts of all."""
 
+import json
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +136,38 @@ def test_a_cascade_gives_the_small_answer_that_passes_and_else_the_large_one(
     assert [(one.served_by, one.route, one.final) for one in found] == attempts
     assert all(one.cost_nanos for one in found)
     assert found[0].error == ("" if found[0].final else "small_answer_rejected")
+
+
+class CheckingHandler(BaseHTTPRequestHandler):
+    """A team's service that accepts answers to calls whose text it likes."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        assert asked["answer"]["choices"]
+        verdict = {"accept": "1" in asked["request"]["messages"][-1]["content"]}
+        reply = json.dumps(verdict).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the log of tests empty."""
+
+
+def test_a_teams_own_service_accepts_the_small_answer_or_has_the_large_one_given(tmp_path):
+    with ThreadingHTTPServer(("127.0.0.1", 0), CheckingHandler) as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{service.server_port}/check"
+        rule = f'{RULE}mode = "cascade"\ncheck_url = "{url}"\ncheck_ms = 5000\n'
+        with fallback_gateway(tmp_path, rule) as running:
+            accepted = receipts(running, ask(running, 1))
+            refused = receipts(running, ask(running, 2))
+        service.shutdown()
+
+    assert [one.served_by for one in accepted] == [ServedBy.SMALL]
+    assert [one.served_by for one in refused] == [ServedBy.SMALL, ServedBy.LARGE]
+    assert refused[0].error == "small_answer_rejected"
 
 
 def test_calls_of_other_features_are_not_weighed(gateway):

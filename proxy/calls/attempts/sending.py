@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.attempts.abandoned_attempts import note_sent
+from proxy.calls.attempts.answer_webhook import refusal_of_webhook
 from proxy.calls.attempts.attempt import Attempt
 from proxy.calls.attempts.steps import (
     AcceptedAttempt,
@@ -157,10 +158,15 @@ async def check_answer(attempt: Attempt, step: AnsweredAttempt) -> AnsweredAttem
     rules, call = attempt.choice.checks, attempt.context.call
     if rules is None or not step.answer.is_whole or call.endpoint != CHAT:
         return step
-    failure = await _failed_check(rules, call.body, step.answer.first_piece)
+    context, answer = attempt.context, step.answer.first_piece
+    failure = await _failed_check(rules, call.body, answer)
+    if not failure and rules.webhook is not None:
+        transport = context.deps.transport
+        with context.timeline.waiting:
+            failure = await refusal_of_webhook(transport, rules.webhook, call.body, answer)
     if not failure:
         return step
-    attempt.context.timeline.ttft = None
+    context.timeline.ttft = None
     attempt.reach(msgspec.structs.replace(step, failed_meter=step.answer.meter))
     raise UpstreamError(
         f"The small model's answer failed a check. {failure}",

@@ -27,6 +27,13 @@ class AnswerCheck(StrEnum):
     SCHEMA = "schema"  #: It is JSON that fits the response format asked for.
 
 
+class AnswerWebhook(msgspec.Struct, frozen=True):
+    """A team's own service that says whether an answer may be given."""
+
+    url: str
+    deadline_s: float
+
+
 class CheckRules(msgspec.Struct, frozen=True):
     """The checks of a policy.
 
@@ -34,11 +41,13 @@ class CheckRules(msgspec.Struct, frozen=True):
         min_margin: The least mean difference between the log-probabilities of the chosen tokens and
             of the next likely ones; None to ask none. An answer without them fails.
         pattern: A pattern that the text must hold; "" for none.
+        webhook: Asked where all else passes; None for no one.
     """
 
     checks: tuple[AnswerCheck, ...] = tuple(AnswerCheck)
     min_margin: float | None = None
     pattern: str = ""
+    webhook: AnswerWebhook | None = None
 
 
 class _Function(msgspec.Struct, frozen=True):

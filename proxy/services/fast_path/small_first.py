@@ -24,7 +24,7 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_ro
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import Snapshot
-from proxy.fast_path.small_first.answer_checks import AnswerCheck, CheckRules
+from proxy.fast_path.small_first.answer_checks import AnswerCheck, AnswerWebhook, CheckRules
 from proxy.fast_path.small_first.call_traits import CallTraits, read_traits
 from proxy.fast_path.small_first.judge_channel import Verdict, combine_orders, estimate_error
 from proxy.fast_path.small_first.loss_control import LossControl, LossPromise, new_control
@@ -295,7 +295,9 @@ def _small_choices(rule: SmallFirst, model: Model, large: RouteChoice) -> tuple[
     checks = None
     if rule.has_checks:
         names = tuple(AnswerCheck(name) for name in rule.checks)
-        checks = CheckRules(names, rule.min_margin, rule.pattern)
+        url, deadline_s = rule.check_url, rule.check_ms / 1_000
+        webhook = AnswerWebhook(url, deadline_s) if url else None
+        checks = CheckRules(names, rule.min_margin, rule.pattern, webhook)
     return tuple(
         msgspec.structs.replace(
             choice, served_by=ServedBy.SMALL, instead_of=large.route, checks=checks

@@ -22,9 +22,22 @@ def test_checks_of_small_answers_are_read():
 
 
 def test_a_cascade_has_any_of_the_checks():
-    for check in ('checks = ["finish"]', "min_margin = 1", 'pattern = "yes"'):
+    for check in (
+        'check_url = "https://a.test"',
+        'checks = ["finish"]',
+        "min_margin = 1",
+        'pattern = "yes"',
+    ):
         (rule,) = read_policies(f'{TABLE}mode = "cascade"\n{check}').small_first
         assert rule.mode is SmallFirstMode.CASCADE
+
+
+def test_a_service_of_ones_own_has_an_address_and_a_deadline():
+    (rule,) = read_policies(
+        f'{TABLE}check_url = "http://10.0.0.7:9000/v1/check?a=b"\ncheck_ms = 50'
+    ).small_first
+
+    assert (rule.check_url, rule.check_ms) == ("http://10.0.0.7:9000/v1/check?a=b", 50)
 
 
 def test_every_check_of_answers_can_be_chosen():
@@ -48,6 +61,9 @@ def test_shares_are_written_as_percentages():
         (f'{TABLE}judged_share = "x%"', "small_first.a.judged_share: is"),
         (f"{TABLE}min_margin = -1", "write 0 to 100"),
         (f'{TABLE}mode = "cascade"', "small_first.a.mode: is a cascade without a check"),
+        (f'{TABLE}check_url = "ftp://a.test"', "write an address without a user"),
+        (f'{TABLE}check_url = "https://me:pw@a.test/"', "write an address without a user"),
+        (f"{TABLE}check_ms = 0", "write 1 to 10,000 milliseconds"),
         (f'{TABLE}mode = "both"', "small_first.a.mode"),
         (f'{TABLE}checks = ["look"]', "small_first.a.checks"),
         (f'{TABLE}smal = "x"', "smal: is not known"),

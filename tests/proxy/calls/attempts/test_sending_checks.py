@@ -8,7 +8,7 @@ import msgspec
 import orjson
 
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
-from proxy.fast_path.small_first.answer_checks import CheckRules
+from proxy.fast_path.small_first.answer_checks import AnswerWebhook, CheckRules
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.records.timeline import Timeline
@@ -21,11 +21,15 @@ from tests.fakes.upstream import EVENTS, FakeTransport, ScriptedAnswer
 SMALL, LARGE = route("small"), route("large")
 SCHEMA = {"type": "object", "required": ["city"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}
+ALL_CHECKS = CheckRules()
 MESSAGES = [{"role": "user", "content": "Which city?"}]
 
 
 class SmallBeforeLarge:
     """Sends every call to the small model first, with checks."""
+
+    def __init__(self, checks: CheckRules) -> None:
+        self._checks = checks
 
     def decide(self, call: Call, decision: RoutingDecision) -> RoutingDecision:
         small = RouteChoice(
@@ -34,7 +38,7 @@ class SmallBeforeLarge:
             "first: small model first",
             served_by=ServedBy.SMALL,
             instead_of=LARGE,
-            checks=CheckRules(),
+            checks=self._checks,
         )
         large = RouteChoice(LARGE, "m", served_by=ServedBy.LARGE)
         return msgspec.structs.replace(decision, choices=(small, large))
@@ -64,7 +68,9 @@ def stream(text: str) -> ScriptedAnswer:
     )
 
 
-def serve(*scripts: ScriptedAnswer, **fields: Any) -> tuple[FakeCaller, list[Receipt]]:
+def serve(
+    *scripts: ScriptedAnswer, checks: CheckRules = ALL_CHECKS, **fields: Any
+) -> tuple[FakeCaller, list[Receipt]]:
     """The caller and the receipts of a call that is served by these answers."""
     caller = FakeCaller()
 
@@ -74,7 +80,7 @@ def serve(*scripts: ScriptedAnswer, **fields: Any) -> tuple[FakeCaller, list[Rec
         await serve_call(
             a_call(orjson.dumps(body)),
             caller,
-            replace(deps, small_first=SmallBeforeLarge()),
+            replace(deps, small_first=SmallBeforeLarge(checks)),
             Timeline(ticks),
         )
         return ledger.receipts
@@ -114,3 +120,38 @@ def test_stream_is_given_as_it_comes():
 
     assert b"Rome" in caller.body
     assert receipt.served_by is ServedBy.SMALL
+
+
+ASKING = CheckRules(webhook=AnswerWebhook("https://checks.test/", 1.0))
+
+
+def verdict(*, accept: bool) -> ScriptedAnswer:
+    return ScriptedAnswer([orjson.dumps({"accept": accept})])
+
+
+def test_small_answer_that_the_teams_service_accepts_is_given():
+    given = answer('{"city": "Rome"}')
+
+    caller, (receipt,) = serve(given, verdict(accept=True), checks=ASKING)
+
+    assert caller.body == given.pieces[0]
+    assert receipt.served_by is ServedBy.SMALL
+
+
+def test_small_answer_that_the_teams_service_refuses_is_billed_and_the_large_one_is_given():
+    large = answer('{"city": "Bonn"}')
+    scripts = (answer('{"city": "Rome"}'), verdict(accept=False), large)
+
+    caller, (rejected, receipt) = serve(*scripts, checks=ASKING)
+
+    assert caller.body == large.pieces[0]
+    assert (rejected.error, rejected.served_by) == ("small_answer_rejected", ServedBy.SMALL)
+    assert rejected.cost_nanos
+    assert receipt.served_by is ServedBy.LARGE
+
+
+def test_the_teams_service_is_not_asked_about_an_answer_that_fails_another_check():
+    caller, receipts = serve(answer('{"town": "Rome"}'), answer('{"city": "Bonn"}'), checks=ASKING)
+
+    assert b"Bonn" in caller.body
+    assert len(receipts) == 2

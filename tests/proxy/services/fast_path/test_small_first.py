@@ -11,7 +11,7 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import Snapshot
-from proxy.fast_path.small_first.answer_checks import AnswerCheck, CheckRules
+from proxy.fast_path.small_first.answer_checks import AnswerCheck, AnswerWebhook, CheckRules
 from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.services.fast_path.comparisons import AnswerComparison
@@ -155,6 +155,16 @@ def test_checks_of_the_rule_go_with_the_small_routes_alone():
 
     assert small.checks == CheckRules((AnswerCheck.FINISH,), None, "yes")
     assert large.checks is None
+
+
+def test_the_service_of_the_rule_is_asked_within_its_deadline():
+    url = "https://checks.test/"
+    rule = msgspec.structs.replace(RULE, check_url=url, check_ms=50)
+
+    checks = SmallFirstHarness(rule).until_small().choices[0].checks
+
+    assert checks is not None
+    assert checks.webhook == AnswerWebhook(url, 0.05)
 
 
 CASCADE = msgspec.structs.replace(RULE, mode=SmallFirstMode.CASCADE, checks=("finish",))
