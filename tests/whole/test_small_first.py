@@ -138,7 +138,7 @@ def test_a_cascade_gives_the_small_answer_that_passes_and_else_the_large_one(
     assert found[0].error == ("" if found[0].final else "small_answer_rejected")
 
 
-class CheckingHandler(BaseHTTPRequestHandler):
+class AnswerCheckServer(BaseHTTPRequestHandler):
     """A team's service that accepts answers to calls whose text it likes."""
 
     def do_POST(self) -> None:
@@ -156,7 +156,7 @@ class CheckingHandler(BaseHTTPRequestHandler):
 
 
 def test_a_teams_own_service_accepts_the_small_answer_or_has_the_large_one_given(tmp_path):
-    with ThreadingHTTPServer(("127.0.0.1", 0), CheckingHandler) as service:
+    with ThreadingHTTPServer(("127.0.0.1", 0), AnswerCheckServer) as service:
         threading.Thread(target=service.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{service.server_port}/check"
         rule = f'{RULE}mode = "cascade"\ncheck_url = "{url}"\ncheck_ms = 5000\n'
