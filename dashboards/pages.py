@@ -146,6 +146,11 @@ def sign_in(form: SignInForm) -> str:
     return _template_environment().get_template("sign_in.html").render(form=form)
 
 
+def key_page(template: str, values: Mapping[str, object]) -> str:
+    """A page for whoever holds a caller's key; it has no menu."""
+    return _template_environment().get_template(template).render(values)
+
+
 def problem(message: str, back: str) -> str:
     """The page that says why something cannot be done; ``back`` is the path of the page before."""
     return _template_environment().get_template("problem.html").render(message=message, back=back)

@@ -93,7 +93,8 @@ class HealthWindow:
     Attributes:
         since: Beginning of the hour, in seconds since the epoch.
         errors: Calls that were refused, failed or broke off.
-        p95: Seconds that 95 of 100 calls took at most; null without any.
+        p95: Seconds that 95 of 100 calls took at most; null without any, and where other values
+            than teams filter, which histograms of hours do not know.
     """
 
     since: int

@@ -7,7 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -36,9 +36,11 @@ from proxy.pages.replay_pages import ReplayPages, ReplayProcess
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
+from proxy.pages.resources.budgets.key_limits import KeyLimitReader
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
+from proxy.pages.resources.key_usage import own_usage_routers
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.resources.ledger.features import FeaturesResource
@@ -192,7 +194,7 @@ async def _admin(
         )
 
         def add(app: FastAPI, handlers: AddErrorHandlers) -> None:
-            for routes in sign_in_routes:
+            for routes in (*sign_in_routes, *_own_usage(context, access, store, reloader, ticks)):
                 app.include_router(routes)
             _show_fast_path(ledger.fast_path, reloader, app)
             add_admin_pages(app, access, (board, operations, ledger, people), context.now)
@@ -203,6 +205,19 @@ async def _admin(
             yield add
         finally:
             ledger.reports.stop()
+
+
+def _own_usage(
+    context: AppContext,
+    access: PageAccess,
+    counters: BudgetStore | None,
+    reloader: Reloader,
+    ticks: Callable[[], float],
+) -> list[APIRouter]:
+    """The routes of the page of a key's own usage, and of its twin for programs."""
+    now, authenticate = context.now, key_authentication(context)
+    limits = KeyLimitReader(lambda: reloader.snapshot.policies.budgets, counters, now)
+    return own_usage_routers(context.opened, access.viewer, authenticate, limits.read, (now, ticks))
 
 
 def _operations(

@@ -163,6 +163,30 @@ def test_a_person_signs_in_by_a_link_sees_own_teams_and_is_let_in_no_more(
     own.context.close()
 
 
+def test_a_key_opens_its_own_usage_without_an_account(
+    page: Page, view: tuple[str, BrowserContext], take_picture: Callable[[Page, str], None]
+) -> None:
+    secret = make_key(page, f"own-{next(_NUMBERS)}", limit="25")
+    name, window = view
+    window.clear_cookies()
+    own = window.new_page()
+    own.goto("/me")
+    faults = Axe().run(own).response["violations"]
+    own.get_by_label("The key that your calls are sent with").fill(secret)
+    own.get_by_role("button", name="Show its usage").click()
+
+    expect(own.get_by_role("heading", level=1)).to_have_text("Usage of this key")
+    expect(own.locator("section[aria-labelledby=limits-title]")).to_contain_text("$25.00")
+    assert secret not in own.content() + own.url
+    assert own.evaluate("document.cookie") == ""
+    assert own.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    faults += Axe().run(own).response["violations"]
+    take_picture(own, f"own-usage-{name}")
+    own.get_by_role("button", name="Forget the key").click()
+    expect(own.get_by_role("heading", level=1)).to_have_text("Usage of a key")
+    assert faults == []
+
+
 def test_pages_of_access_with_their_forms_open_read_well(
     view: tuple[str, BrowserContext], take_picture: Callable[[Page, str], None]
 ) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from pathlib import Path
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, cast
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,20 +16,23 @@ from starlette.routing import Mount
 
 from compaction.policy import CompactionMode
 from dashboards.access import Role
+from proxy.app_context import AppContext
 from proxy.configuration import read_snapshot
 from proxy.pages.access.known_browsers import KnownBrowsers
 from proxy.pages.access.sessions import AdminSessions
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.access.sign_in_methods import SignInMethods
-from proxy.pages.app import add_admin_pages, add_error_handlers
+from proxy.pages.app import add_admin_pages, add_error_handlers, key_authentication
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
+from proxy.pages.resources.budgets.key_limits import KeyLimitReader
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
+from proxy.pages.resources.key_usage import own_usage_routers
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
@@ -42,6 +46,8 @@ from proxy.reloading import Overlays, Reloader
 from proxy.services.budgets.setup import BudgetOverlay
 from proxy.services.fast_path.setup import SwitchOverlay
 from proxy.settings import Settings
+from proxy.store.ports import BudgetStore
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.access.audit_log import AuditedChange
 from proxy.store.sql.access.users import UserRecord
 from proxy.store.sql.views.fast_path import FastPathRules
@@ -86,12 +92,14 @@ class Dashboard:
 
     Attributes:
         more_policies: Follow the usual policies in its file.
+        counters: Those of the budgets.
     """
 
     store: Store
     folder: Path
     board: FakeBoard = field(default_factory=FakeBoard)
     more_policies: str = ""
+    counters: BudgetStore = field(default_factory=LocalBudgetStore)
 
     def __post_init__(self) -> None:
         self._loop = asyncio.Runner()  # one for all requests, as in a gateway
@@ -130,6 +138,7 @@ class Dashboard:
         people = AccessResources.of(store, ask, self.access, operations.stored_budgets, self.now)
         self.app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
         self.app.include_router(self.access.router())
+        self._include_own_usage()
         add_admin_pages(self.app, self.access, (self.board, operations, ledger, people), self.now)
         routers = (*operations.routers(), *ledger.routers(), *people.routers())
         self.api = api_app(self.access.viewer, routers, self._add_handlers)
@@ -139,6 +148,20 @@ class Dashboard:
         self.other = store.teams.create("other", now=NOW).id
         self.people = {role: self.add_person(role.value, role, self.own) for role in Role}
         self.cookies = {role: self.cookie(person) for role, person in self.people.items()}
+
+    def _include_own_usage(self) -> None:
+        around = cast("AppContext", SimpleNamespace(opened=self.store, now=self.now))
+        limits = KeyLimitReader(
+            lambda: self.reloader.snapshot.policies.budgets, self.counters, self.now
+        )
+        for routes in own_usage_routers(
+            self.store,
+            self.access.viewer,
+            key_authentication(around),
+            limits.read,
+            (self.now, self.now),
+        ):
+            self.app.include_router(routes)
 
     def close(self) -> None:
         self.access.methods.passwords.close()

@@ -58,7 +58,7 @@ class SignInLimits:
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self._pairs = FailureLimit(MAX_FAILURES_OF_PAIR, _WINDOW_S, ticks)
-        self._addresses = FailureLimit(MAX_FAILURES_OF_ADDRESS, _WINDOW_S, ticks)
+        self._addresses = address_limit(ticks)
         self._names = FailureLimit(MAX_FAILURES_OF_NAME, _NAME_WINDOW_S, ticks)
 
     def wait(self, name: str, address: str, browser: str) -> float:
@@ -112,6 +112,11 @@ class FailureLimit:
     def forget(self, key: str) -> None:
         """Forget the key's failures, as it has succeeded."""
         self._forgiven_at.pop(digest_text(key), None)
+
+
+def address_limit(ticks: Callable[[], float]) -> FailureLimit:
+    """The limit on failures from one address, whatever is tried there."""
+    return FailureLimit(MAX_FAILURES_OF_ADDRESS, _WINDOW_S, ticks)
 
 
 class AdminToken:

@@ -52,6 +52,10 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("POST", "/admin/sign-in"): (OPEN, {"name": "x", "password": "x"}),
     ("POST", "/admin/sign-out"): (OPEN, {}),
     ("GET", "/admin/"): (OPEN, None),
+    ("GET", "/me"): (OPEN, None),
+    ("POST", "/me"): (OPEN, {"key": "tg-x"}),
+    ("POST", "/me/leave"): (OPEN, {}),
+    ("GET", "/v1/thriftgate/usage"): (OPEN, None),
     ("GET", "/admin"): (EVERYBODY, None),
     ("GET", "/admin/calls/{call_id}"): (TEAM_ADMINS, None),
     ("GET", "/admin/calls"): (TEAM_ADMINS, None),
@@ -359,5 +363,5 @@ def test_no_page_redirects_to_another_host(dashboard: Dashboard, target: str) ->
                 )
             )
             location = answer.headers.get("location", "/admin")
-            assert location == "/admin" or location.startswith(("/admin/", "/admin?")), path
+            assert location == "/admin" or location.startswith(("/admin/", "/admin?", "/me")), path
             assert f'href="{target}' not in answer.body.decode(errors="replace")

@@ -9,9 +9,9 @@ not cached are refused with a reason; ``trouble`` has it.
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, RowMapping, Select, func, select
 
@@ -23,6 +23,8 @@ from proxy.store.sql.access.teams import KEY_LENGTH, models_of, token_hash
 from proxy.store.sql.change_poller import ChangePoller
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.rows import KEY_CHANGES, change_count, read_value
+
+T = TypeVar("T")
 
 _MAX_KEYS = 10_000
 _KEYS_PER_READ = 500
@@ -120,15 +122,27 @@ class ApiKeyCache:
         key = self._find(hashed)
         if key is not None or hashed in self._unknown:
             return key
+        return await self._ask(self._read_key, hashed)
+
+    async def _ask(self, read: Callable[[T], Key | None], value: T) -> Key | None:
+        """Reads a key from the database, off the event loop."""
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._threads, self._read_key, hashed)
+            return await loop.run_in_executor(self._threads, read, value)
         except StoreError as error:
             raise Unready(
                 "The gateway cannot check this key just now; try again in a moment.",
                 code="keys_unavailable",
                 retry_after=2,
             ) from error
+
+    async def fetch_by_id(self, key_id: str) -> Key | None:
+        """The key with this id, revoked or not, as the database has it; None if there is none.
+
+        Raises:
+            Unready: The database is away.
+        """
+        return await self._ask(self._read_key_by_id, key_id)
 
     def _read_change_count(self) -> None:
         try:
@@ -182,6 +196,12 @@ class ApiKeyCache:
             if self._remember(row):
                 break
         self._teams = self._count_teams()  # before its team's first call meets a cache of others
+        return None if row is None else _key(row)
+
+    def _read_key_by_id(self, key_id: str) -> Key | None:
+        with read_transaction(self._engine) as connection:
+            query = _KEYS.where(schema.keys.c.id == key_id)
+            row = connection.execute(query).mappings().one_or_none()
         return None if row is None else _key(row)
 
     def _remember(self, row: RowMapping) -> bool:

@@ -133,7 +133,8 @@ def health_view(readers: Readers, question: HealthQuestion) -> HealthView:
     )
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         sums = bucket_sums(connection, edges, query)
-        durations = _durations(connection, edges, question.only)
+        is_of_teams = not set(question.only.values) - {"team"}
+        durations = _durations(connection, edges, question.only) if is_of_teams else {}
 
     def window(since: int, *buckets: int) -> HealthWindow:
         counts: Counter[int] = sum(

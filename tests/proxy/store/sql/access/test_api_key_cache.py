@@ -57,6 +57,21 @@ def test_a_key_is_looked_up_once_and_found_in_memory_from_then_on(
     assert not looked.revoked
 
 
+def test_a_key_is_found_by_its_id_as_the_database_has_it(
+    keyring: ApiKeyCache, teams: Teams
+) -> None:
+    key_id, secret = a_key(teams, "support")
+    before = asyncio.run(keyring.fetch_by_id(key_id))
+    teams.revoke(key_id, now=NOW)
+    after = asyncio.run(keyring.fetch_by_id(key_id))
+
+    assert before is not None
+    assert after is not None
+    assert (before.team_name, before.revoked, after.revoked) == ("support", False, True)
+    assert asyncio.run(keyring.fetch_by_id("key_none")) is None
+    assert asyncio.run(keyring.fetch_by_id(secret)) is None
+
+
 def test_keys_there_at_the_start_need_no_look(keyring: ApiKeyCache, teams: Teams) -> None:
     key_id, secret = a_key(teams, "support")
     keyring.start()

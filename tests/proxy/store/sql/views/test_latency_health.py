@@ -49,6 +49,14 @@ def test_team_sees_the_health_of_its_own_calls_alone(readers: Readers) -> None:
     assert (shown.recent.calls, shown.day.calls) == (1, 1)
 
 
+def test_key_has_its_calls_and_errors_without_durations(readers: Readers) -> None:
+    shown = health(readers, SpendFilter(values={"key": frozenset({"key_0", "key_1"})}))
+    other = health(readers, SpendFilter(values={"key": frozenset({"key_other"})}))
+
+    assert (shown.day.calls, shown.day.errors, shown.day.p95) == (2, 1, None)
+    assert other.day.calls == 0
+
+
 def test_without_calls_health_has_no_duration(engine: Engine) -> None:
     shown = health(Readers(engine))
 
