@@ -138,6 +138,17 @@ def cost_report(
     return CostReport(period=period, by=dimensions, rows=rows)
 
 
+def dearest_first(report: CostReport) -> Sequence[CostRow]:
+    """The rows by cost, those of unknown cost last; by time first where the report has times."""
+    times = [place for place, name in enumerate(report.by) if name in {"day", "month"}]
+
+    def key(row: CostRow) -> tuple[object, ...]:
+        cost = row.sums.cost_nanos
+        return (*(row.values[place] for place in times), cost is None, -(cost or 0))
+
+    return sorted(report.rows, key=key)
+
+
 def usd_decimal(nanos: int | None) -> Decimal | None:
     """Nano-dollars as US dollars with all nine digits; None for what is not known."""
     if nanos is None:

@@ -36,7 +36,9 @@ class LongTable {
     this.table = table;
     this.name = name;
     this.heads = [...table.tHead.rows[0].cells];
-    this.rows = [...table.tBodies[0].rows];
+    const isTotal = (row) => "total" in row.dataset;
+    this.rows = [...table.tBodies[0].rows].filter((row) => !isTotal(row));
+    this.totals = [...table.tBodies[0].rows].filter(isTotal);
     this.query = "";
     this.shown = PAGE_ROWS;
     this.heads.forEach((head, column) => this.addSort(head, column));
@@ -114,7 +116,7 @@ class LongTable {
 
   draw() {
     const wanted = this.wanted();
-    this.table.tBodies[0].replaceChildren(...wanted.slice(0, this.shown));
+    this.table.tBodies[0].replaceChildren(...wanted.slice(0, this.shown), ...this.totals);
     this.more.hidden = wanted.length <= this.shown;
     this.more.textContent = `Show all ${wanted.length}`;
   }
@@ -124,7 +126,7 @@ class LongTable {
       const text = textOf(cell).replace(/\s*\n\s*/g, "; ");
       return `"${(/^[=+@\t-]/.test(text) && !/^-[\d.$]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
     }).join(",");
-    const rows = this.wanted().slice(0, this.shown).map((row) => line(row.cells));
+    const rows = [...this.table.tBodies[0].rows].map((row) => line(row.cells));
     const text = [line(this.heads), ...rows].join("\r\n");
     const link = element("a", { href: URL.createObjectURL(new Blob([`\ufeff${text}`], { type: "text/csv" })), download: `${this.name}.csv` });
     link.click();

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.board import fullest_budget
-from dashboards.cost_reports import DIMENSIONS
+from dashboards.cost_reports import DIMENSIONS, dearest_first
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
 from dashboards.views.minutes import MinutesDimension, MinutesWindow
@@ -47,6 +47,14 @@ _METRICS: Final = {
 _MAX_ROWS: Final = 1_000
 #: Savings not taken yet that the first page shows.
 _NEXT_SHOWN: Final = 3
+#: Dimensions that reports are often read by.
+_REPORT_PRESETS: Final = (
+    ("Teams", "team"),
+    ("Teams by month", "month,team"),
+    ("Features", "team,feature"),
+    ("Models", "provider,model"),
+    ("Days", "day"),
+)
 #: Seconds between two looks of a page at a report that is being made.
 _REFRESH_S: Final = 3
 #: Seconds after which the page of the last minutes loads itself again.
@@ -160,10 +168,11 @@ class CostPages(Pages):
             names=answer.names,
             read_at=answer.read_at,
             last=report.period.days[-1].first,
-            params=dict(request.query_params),
+            params={**request.query_params, "by": ",".join(report.by)},
             dimensions=DIMENSIONS,
+            presets=_REPORT_PRESETS,
             api=f"{API_PATH}/reports/cost",
-            rows=report.rows[:_MAX_ROWS],
+            rows=dearest_first(report)[:_MAX_ROWS],
             scheduled=await self.operations.scheduled_reports.list(viewer),
             may_send=viewer.may(Action.SEND_MESSAGES),
         )

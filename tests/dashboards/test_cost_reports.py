@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dashboards.cost_reports import (
     CostSums,
     cost_report,
+    dearest_first,
     months_of,
     next_month,
     usd_decimal,
@@ -60,6 +61,21 @@ def test_an_unknown_cost_is_none_and_never_nothing() -> None:
     assert [(row.sums.cost_nanos, row.sums.unpriced) for row in report.rows] == [(7, 0), (None, 1)]
     assert (report.total.cost_nanos, report.total.unpriced) == (7, 1)
     assert CostSums().cost_nanos == 0
+
+
+def test_dearest_row_comes_first_the_unknown_last_and_time_before_all() -> None:
+    unpriced = a_spend(team="u", unpriced=1, list_nanos=None, cost_nanos=None)
+    reports = SpendReports(
+        (START, a_spend(team="a", cost_nanos=1)),
+        (START, unpriced),
+        (START, a_spend(team="c", cost_nanos=9)),
+        (PERIOD.bounds[1] - 1, a_spend(team="d", cost_nanos=99)),
+    )
+    teams = cost_report(reports, PERIOD, ("team",))
+    days = cost_report(reports, PERIOD, ("team", "day"))
+
+    assert [row.values for row in dearest_first(teams)] == [("d",), ("c",), ("a",), ("u",)]
+    assert [row.values[0] for row in dearest_first(days)] == ["c", "a", "u", "d"]
 
 
 def test_users_that_were_not_listed_are_others() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 from fastapi import Query
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -60,10 +60,15 @@ class ReportFormat(StrEnum):
 
 
 class ReportQuery(FilterQuery):
-    """A question for a cost report; dimensions stand between commas."""
+    """A question for a cost report."""
 
-    by: str = Field(
-        "team", max_length=200, description=f"Dimensions between commas: {', '.join(DIMENSIONS)}."
+    by: Annotated[
+        list[Annotated[str, Field(max_length=200)]],
+        Field(max_length=20),
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    ] = Field(
+        ["team"],
+        description=f"Dimensions, repeated or between commas: {', '.join(DIMENSIONS)}.",
     )
     format: ReportFormat = ReportFormat.JSON
     focus_version: FocusVersion = FocusVersion.V1_2
@@ -78,7 +83,7 @@ class ReportQuery(FilterQuery):
         if self.format is ReportFormat.FOCUS:
             return FOCUS_DIMENSIONS
         by_name: dict[str, Dimension] = {name: name for name in DIMENSIONS}
-        names = [name.strip() for name in self.by.split(",") if name.strip()] or ["team"]
+        names = [name.strip() for name in ",".join(self.by).split(",") if name.strip()] or ["team"]
         unknown = [name for name in names if name not in by_name]
         if unknown:
             raise CallerError(

@@ -46,7 +46,7 @@ class ReportsHarness:
             quick_receipts=quick_receipts,
         )
 
-    def text(self, viewer: Viewer, **query: str) -> str:
+    def text(self, viewer: Viewer, **query: str | list[str]) -> str:
         request = ReportQuery.model_validate(query)
         return bytes(asyncio.run(self.resource.file(viewer, request)).body).decode()
 
@@ -60,6 +60,7 @@ FINANCE = Viewer(name="fay", role=Role.FINANCE)
 
 
 def test_rows_add_up_to_the_ledger_to_the_nano_dollar(desk: ReportsHarness) -> None:
+    assert desk.text(FINANCE, by="team,feature") == desk.text(FINANCE, by=["team", "feature"])
     result = json.loads(desk.text(FINANCE, by="team,feature"))
 
     assert Decimal(result["total"]["cost_usd"]) == Decimal(sum(NANOS)).scaleb(-9)
