@@ -41,6 +41,11 @@ _LATER_FACTOR: Final = 2.0
 _LEAST, _UNIT = 0.05, 2.0**-20
 
 
+#: What a word's worth depends on: its form, its length, how many messages say it, and whether it
+#: is named by more than records, and later.
+_Traits = tuple[int, int, int, bool, bool]
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text."""
     if text.isascii():
@@ -105,39 +110,61 @@ class RegionWords:
         }
         self._least_again = again
         self._known: set[str] = set()
+        self._worths: dict[_Traits, tuple[float, float]] = {}
         self.first: dict[str, float] = {}
         self.again: dict[str, float] = {}
 
     def telling_words(self, text: str) -> AbstractSet[str]:
         """The words of a text that are worth anything."""
         words = self._find(distinct_words, text)
-        for word in words - self._known:
-            self._known.add(word)
-            self._weigh(word)
+        self._weigh(words - self._known)
+        self._known |= words
         return self.first.keys() & words
 
-    def _weigh(self, word: str) -> None:
-        """Notes the worth of a word, if it is worth anything."""
-        kind, again = self._kind(word)
-        times = self._counts.get(word, 1)
+    def _weigh(self, words: AbstractSet[str]) -> None:
+        """Notes the worth of words that are worth anything."""
+        counts, named, later, worths = self._counts, self._named, self._later, self._worths
+        values = set(filter(_is_value, words))
+        for word in words:
+            if word in values:
+                form = _VALUE_FORM
+            elif word[0].isupper() and word.lower() not in counts:
+                form = _NAME_FORM
+            else:
+                form = _PLAIN_FORM if word.isascii() else _FOREIGN_FORM
+            key = form, len(word), counts.get(word, 1), word in named, word in later
+            worth = worths.get(key)
+            if worth is None:
+                worth = worths[key] = self._worth(key)
+            if worth[0]:
+                self.first[word], self.again[word] = worth
+
+    def _worth(self, traits: _Traits) -> tuple[float, float]:
+        """The worth of a word with these traits, and where it stands again; 0 for too little."""
+        form, size, times, is_named, is_later = traits
+        kind, again = _form_worth(form, min(size, _MAX_TELLING_CHARS))
         worth = kind * self._rarity[times]
         if times > 1:
-            worth *= _AGAIN_FACTOR if word in self._named else _REPEATED_FACTOR
-        worth *= _LATER_FACTOR if word in self._later else 1.0
-        if worth >= _LEAST:
-            self.first[word] = _UNIT * round(worth / _UNIT)
-            self.again[word] = _UNIT * round(worth * max(again, self._least_again) / _UNIT)
+            worth *= _AGAIN_FACTOR if is_named else _REPEATED_FACTOR
+        worth *= _LATER_FACTOR if is_later else 1.0
+        if worth < _LEAST:
+            return 0.0, 0.0
+        again = max(again, self._least_again)
+        return _UNIT * round(worth / _UNIT), _UNIT * round(worth * again / _UNIT)
 
-    def _kind(self, word: str) -> tuple[float, float]:
-        """The worth of a word by its form, and the share that is left where it stands again."""
-        size = min(len(word), _MAX_TELLING_CHARS)
-        if _is_value(word):
-            return 1.0 + _VALUE * size, _VALUE_AGAIN
-        if word[0].isupper() and word.lower() not in self._counts:
-            return _NAME * size, _VALUE_AGAIN
-        if not word.isascii():
-            return _PLAIN * size * 2, _PLAIN_AGAIN
-        return _PLAIN * max(0, size - 2), _PLAIN_AGAIN
+
+#: Forms of words: with a figure or like a name of one thing, with a capital, plain, and plain in
+#: another script than Latin.
+_VALUE_FORM, _NAME_FORM, _PLAIN_FORM, _FOREIGN_FORM = range(4)
+
+
+def _form_worth(form: int, size: int) -> tuple[float, float]:
+    """The worth of a word by its form, and the share that is left where it stands again."""
+    if form == _VALUE_FORM:
+        return 1.0 + _VALUE * size, _VALUE_AGAIN
+    if form == _NAME_FORM:
+        return _NAME * size, _VALUE_AGAIN
+    return _PLAIN * (size * 2 if form == _FOREIGN_FORM else max(0, size - 2)), _PLAIN_AGAIN
 
 
 def _spoken_text(message: ParsedMessage) -> str:

@@ -5,6 +5,7 @@ worth and price. What stands already makes a word elsewhere worth less. Failed a
 with unknown outcomes come before all others.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
@@ -41,14 +42,16 @@ class _Offer:
     Attributes:
         place: Its place among the candidates.
         first_cell: The place of its first variant among all that may be taken.
+        has_failed: True if it is an action that failed, or whose outcome is unknown.
+        kind: Kind of the fact that it is about.
         taken: The variant that stands; their number for none.
         price: Tokens of the variant that stands.
         repeated: The worth that each richer variant shares with the one that stands.
     """
 
     __slots__ = (
-        *("candidate", "factor", "first_cell", "place", "price", "prices", "repeated"),
-        *("taken", "words"),
+        *("candidate", "factor", "first_cell", "has_failed", "kind", "place", "price", "prices"),
+        *("repeated", "taken", "words"),
     )
 
     def __init__(
@@ -60,6 +63,8 @@ class _Offer:
         words: list[AbstractSet[str]],
     ) -> None:
         self.candidate = candidate
+        self.has_failed = not has_succeeded(candidate.fact)
+        self.kind = candidate.fact.kind
         self.place = place
         self.factor = factor
         self.prices = prices
@@ -189,7 +194,7 @@ class Fitting:
         filling = _Filling(self._words, self._pinned[least_pin], room)
         offers = self._offers
         if not filling.take_failures(offers):
-            offers = [offer for offer in offers if offer.candidate.fact.kind is not FactKind.ACTION]
+            offers = [offer for offer in offers if offer.kind is not FactKind.ACTION]
         filling.take_slices(offers)
         slack = _SEED_SLACK * room if room <= _SMALL_ROOM_TOKENS else 0.0
         if seed in offers and seed.prices[variant] <= filling.room + slack:
@@ -217,7 +222,7 @@ class _Pinned:
         self.worth = 0.0
         self.standing: set[str] = set()
         self.gains: list[float] = []
-        self.cells: dict[str, list[int]] = {}
+        self.cells: defaultdict[str, list[int]] = defaultdict(list)
         self._first, self._again = words.first.__getitem__, words.again.__getitem__
         self._prices: list[float] = []
         self._states: list[tuple[_Offer, int, float, list[float]]] = []
@@ -254,11 +259,9 @@ class _Pinned:
         cells, gains = self.cells, self.gains
         offer.first_cell = len(gains)
         for words in offer.words[: offer.taken]:
+            cell = len(gains)
             for word in words - self.standing:
-                if word in cells:
-                    cells[word].append(len(gains))
-                else:
-                    cells[word] = [len(gains)]
+                cells[word].append(cell)
             gains.append(self._gain(words))
 
 
@@ -298,11 +301,7 @@ class _Filling:
         Successes behind them follow, as far as there is room.
         """
         room = self.room * _FAILURES_SHARE
-        failures = [
-            offer
-            for offer in offers
-            if not offer.is_taken and not has_succeeded(offer.candidate.fact)
-        ]
+        failures = [offer for offer in offers if offer.has_failed and not offer.is_taken]
         for offer in reversed(failures):
             room -= offer.prices[-1]
             if room < 0:
@@ -318,7 +317,7 @@ class _Filling:
         """Takes lines of files, those that come first, up to a share of the room."""
         room = self.room * _SLICES_SHARE
         for offer in offers:
-            if offer.candidate.fact.kind is FactKind.SLICE:
+            if offer.kind is FactKind.SLICE:
                 fitting = [variant for variant, price in enumerate(offer.prices) if price <= room]
                 if fitting:
                     room -= offer.prices[fitting[0]]
@@ -354,10 +353,12 @@ class _Filling:
         Its worth per token stands first, negated; 0 for none.
         """
         best, choice = 0.0, -1
-        for variant in range(offer.taken):
-            price = offer.prices[variant] - offer.price
+        cell, repeated = offer.first_cell, offer.repeated
+        for variant, whole_price in enumerate(offer.prices[: offer.taken]):
+            price = whole_price - offer.price
             if price <= self.room:
-                density = offer.factor * self._gain(offer, variant) / max(price, 1.0)
+                gain = self._gains[cell + variant] - repeated[variant]
+                density = offer.factor * gain / max(price, 1.0)
                 if density > best:
                     best, choice = density, variant
         return -best, offer.place, choice, offer

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from compaction.agents.file_operations import FileOperation, file_operations
+from compaction.agents.file_operations import CHANGES, FileOperation, file_operations
 from compaction.facts.call_lines import call_key, is_change
 from compaction.facts.fact import Region
 from compaction.language.speech_acts import tells_success
@@ -35,20 +35,12 @@ _UNASKED: Final = (CalledTool(id="", name="", arguments=""), -1)
 _start = attrgetter("start")
 
 
-class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A call and what came back.
+class _CallAnalysis:
+    """The analysis of a call and what came back, wherever it was made."""
 
-    Attributes:
-        called: The call; one without a name where a result answers none.
-        result: Result of the call; "" for none.
-        turn: The turn that the call is part of.
-        messages: Indexes of the messages with the call and with the result.
-    """
-
-    called: CalledTool
-    result: str
-    turn: int
-    messages: tuple[int, ...]
+    def __init__(self, called: CalledTool, result: str) -> None:
+        self.called = called
+        self.result = result
 
     @cached_property
     def key(self) -> str:
@@ -71,7 +63,56 @@ class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return is_change(self.called) or indicates_change(self.result)
 
 
-class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
+def _analyze_call(name: str, arguments: str, result: str) -> tuple[_CallAnalysis]:
+    return (_CallAnalysis(CalledTool(id="", name=name, arguments=arguments), result),)
+
+
+class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A call and what came back.
+
+    Attributes:
+        called: The call; one without a name where a result answers none.
+        result: Result of the call; "" for none.
+        turn: The turn that the call is part of.
+        messages: Indexes of the messages with the call and with the result.
+        find: Analyzes its texts.
+    """
+
+    called: CalledTool
+    result: str
+    turn: int
+    messages: tuple[int, ...]
+    find: TextAnalyzer = analyze_uncached
+
+    @cached_property
+    def _analysis(self) -> _CallAnalysis:
+        called = self.called
+        analysis: _CallAnalysis
+        (analysis,) = self.find(_analyze_call, called.name, called.arguments, self.result)
+        return analysis
+
+    @cached_property
+    def key(self) -> str:
+        """A key that calls with the same request to the same tool share; "" if unknown."""
+        return self._analysis.key
+
+    @cached_property
+    def outcome(self) -> CallOutcome:
+        """The exit, the short answer or the error that came back."""
+        return self._analysis.outcome
+
+    @cached_property
+    def operations(self) -> tuple[FileOperation, ...]:
+        """The operations of the call on the files that it names."""
+        return self._analysis.operations
+
+    @property
+    def is_action(self) -> bool:
+        """True if it changed something: by its tool's name, or by what came back."""
+        return self._analysis.is_action
+
+
+class RegionContents(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The contents of a region.
 
     Attributes:
@@ -86,6 +127,20 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: tuple[ToolExchange, ...]
     messages_by_voice: Mapping[Voice, Sequence[tuple[int, ParsedMessage]]]
     find: TextAnalyzer = analyze_uncached
+
+    @cached_property
+    def exchanges_by_end(self) -> Mapping[int, ToolExchange]:
+        """The calls by the message at which they ended."""
+        return {exchange.messages[-1]: exchange for exchange in self.exchanges}
+
+    @cached_property
+    def changing_ends(self) -> Sequence[int]:
+        """The messages at which calls ended that would change files."""
+        return [
+            place
+            for place, exchange in self.exchanges_by_end.items()
+            if any(operation.effect in CHANGES for operation in exchange.operations)
+        ]
 
     def messages_of(self, voice: Voice) -> Sequence[tuple[int, ParsedMessage]]:
         """The messages of a voice that become part of the segment, each with its index."""
@@ -107,7 +162,7 @@ def read_region(region: Region, find: TextAnalyzer = analyze_uncached) -> Region
     return RegionContents(
         region=region,
         turns=turns,
-        exchanges=tuple(_exchanges(region, turns)),
+        exchanges=tuple(_exchanges(region, turns, find)),
         messages_by_voice=messages_by_voice,
         find=find,
     )
@@ -124,7 +179,9 @@ def _message_turns(region: Region) -> tuple[int, ...]:
     return tuple(turns)
 
 
-def _exchanges(region: Region, turns: tuple[int, ...]) -> Iterator[ToolExchange]:
+def _exchanges(
+    region: Region, turns: tuple[int, ...], find: TextAnalyzer
+) -> Iterator[ToolExchange]:
     """Calls with their results; then those that nothing answered."""
     pending_calls: dict[str, tuple[CalledTool, int]] = {}
     for index in range(region.start, region.end):
@@ -139,8 +196,13 @@ def _exchanges(region: Region, turns: tuple[int, ...]) -> Iterator[ToolExchange]
                 result=message.text,
                 turn=turns[index - region.start],
                 messages=(index,) if where < 0 else (where, index),
+                find=find,
             )
     for called, index in pending_calls.values():
         yield ToolExchange(
-            called=called, result="", turn=turns[index - region.start], messages=(index,)
+            called=called,
+            result="",
+            turn=turns[index - region.start],
+            messages=(index,),
+            find=find,
         )

@@ -144,20 +144,22 @@ def render_lines(facts: Sequence[Fact]) -> str:
 def _fact_lines(facts: Sequence[Fact]) -> Iterator[tuple[Fact, str]]:
     """The lines of facts, each with its fact."""
     marks = _message_marks(facts)
-    own = {fact.messages: fact.text for fact in facts if _is_own(fact)}
+    own = {fact.messages: fact.text for fact in facts if marks and _is_own(fact)}
     for fact in facts:
         if fact.kind in _MARKS and fact.text in own.get(fact.messages, ""):
             continue
         instead = f" (in place of turn {fact.replaces})" if fact.replaces else ""
-        for label, text in _pieces(fact, marks.get(fact.messages, ())):
-            yield fact, f"{label}{instead}: {text}"
+        if _is_own(fact) and fact.messages in marks:
+            for label, text in _own_pieces(fact, marks[fact.messages]):
+                yield fact, f"{label}{instead}: {text}"
+        else:
+            text = fact.text.strip(LINE_END_SIGN) if _is_own(fact) else fact.text
+            quoting = _QUOTING if fact.quotes else ""
+            yield fact, f"{_LABELS[fact.kind]}{quoting}{instead}: {text}"
 
 
-def _pieces(fact: Fact, marks: Sequence[Fact]) -> Iterator[tuple[str, str]]:
-    """A fact's text with its label; of a user's own words rules and what stands between them."""
-    if not _is_own(fact):
-        yield _LABELS[fact.kind] + (_QUOTING if fact.quotes else ""), fact.text
-        return
+def _own_pieces(fact: Fact, marks: Sequence[Fact]) -> Iterator[tuple[str, str]]:
+    """A user's own words with their label: rules and what stands between them."""
     marks = [mark for mark in marks if mark.text in fact.text]
     is_goal = any(mark.kind is FactKind.GOAL for mark in marks)
     label = _LABELS[FactKind.GOAL if is_goal else fact.kind]
@@ -249,6 +251,8 @@ def factor_shared_columns(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     Of names within one object, one after the other, only the first says which: ``a.b .c`` is
     ``a.b a.c``.
     """
+    if not any(_SIGN in fact.text for fact in facts):
+        return tuple(facts)
     facts = [_with_short_columns(fact) for fact in facts]
     counts = Counter(columns for fact in facts for columns in _shared_columns(fact.text))
     again = [columns for columns, times in counts.items() if times > 1][: len(_LETTERS)]

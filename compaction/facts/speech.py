@@ -91,6 +91,7 @@ class Speech:
             for index, message in part.messages_of(Voice.ASSISTANT)
         }
         self._user_pieces: dict[int, Sequence[str]] = {}
+        self._lines: dict[tuple[object, ...], Fact] = {}
         self._replies = _replies(part, self._units)
         self._places = {
             (FactKind.REPLY, index, unit.text): place
@@ -105,6 +106,7 @@ class Speech:
             is_bounded: True for users' messages sentence by sentence.
         """
         marks = self._marks
+        self._lines.clear()
         warnings = list(self._warnings(marks))
         taken = {id(fact) for fact in warnings}
         users = {fact.messages[0]: fact for fact in user_facts(self._part)}
@@ -155,18 +157,26 @@ class Speech:
                 lines.setdefault((fact.kind, fact.messages[0]), []).append(fact)
             else:
                 yield fact
-        for (kind, index), spoken in lines.items():
-            if len(spoken) > 1:
-                spoken.sort(key=lambda fact: self._places.get((kind, index, fact.text), 0))
-            places = [self._places.get((kind, index, fact.text), 0) for fact in spoken]
-            text = spoken[0].text
-            for before, place, fact in zip(places, places[1:], spoken[1:], strict=False):
-                gap = self._user_gap if kind is FactKind.USER else self._reply_gap
-                text += gap(index, before, place) + fact.text
-            if (kind, index, spoken[-1].text) in self._places:
-                text = self._with_ends(kind, index, places, text)
-            is_same = text is spoken[0].text
-            yield spoken[0] if is_same else msgspec.structs.replace(spoken[0], text=text)
+        for kind_and_index, spoken in lines.items():
+            key = (*kind_and_index, spoken[0].key, *[fact.text for fact in spoken])
+            line = self._lines.get(key)
+            if line is None:
+                line = self._lines[key] = self._joined_line(*kind_and_index, spoken)
+            yield line
+
+    def _joined_line(self, kind: FactKind, index: int, spoken: list[Fact]) -> Fact:
+        """The facts of one text as one."""
+        if len(spoken) > 1:
+            spoken.sort(key=lambda fact: self._places.get((kind, index, fact.text), 0))
+        places = [self._places.get((kind, index, fact.text), 0) for fact in spoken]
+        text = spoken[0].text
+        for before, place, fact in zip(places, places[1:], spoken[1:], strict=False):
+            gap = self._user_gap if kind is FactKind.USER else self._reply_gap
+            text += gap(index, before, place) + fact.text
+        if (kind, index, spoken[-1].text) in self._places:
+            text = self._with_ends(kind, index, places, text)
+        is_same = text is spoken[0].text
+        return spoken[0] if is_same else msgspec.structs.replace(spoken[0], text=text)
 
     def mark_gaps(self, facts: Sequence[Fact]) -> Iterator[Fact]:
         """The facts in order; a line that follows the other speaker's, but not at once, says so.
@@ -180,22 +190,22 @@ class Speech:
             is_apart = before is not None and _is_apart(before, fact, gone)
             is_next = fact.kind is FactKind.REPLY and (before is None or before.kind is fact.kind)
             text = fact.text.removeprefix(GAP) if is_apart or is_next else fact.text
+            text = f"{GAP}{text}" if is_apart else text
             if fact.kind in _SPOKEN or fact.kind in MARK_KINDS:
                 before = fact
-            yield msgspec.structs.replace(fact, text=f"{GAP}{text}" if is_apart else text)
+            yield fact if text == fact.text else msgspec.structs.replace(fact, text=text)
 
     def _gone_messages(self, facts: Sequence[Fact]) -> Sequence[int]:
         """The indexes of what was said and stands in no fact, in order."""
         stands = {index for fact in facts for index in fact.messages}
+        return [index for index in self._spoken_messages if index not in stands]
+
+    @cached_property
+    def _spoken_messages(self) -> Sequence[int]:
+        """The indexes of what was said, in order."""
         speakers = (self._part.messages_of(voice) for voice in (Voice.USER, Voice.ASSISTANT))
-        return sorted(
-            [
-                index
-                for messages in speakers
-                for index, message in messages
-                if index not in stands and message.text.strip()
-            ]
-        )
+        every = (one for messages in speakers for one in messages)
+        return sorted([index for index, message in every if message.text.strip()])
 
     def _user_gap(self, _: int, before: int, place: int) -> str:
         """The sign between two sentences of a user."""

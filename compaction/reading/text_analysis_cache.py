@@ -6,6 +6,7 @@ arguments with its result.
 """
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -85,15 +86,12 @@ def _entry_bytes(chars: int, findings: object) -> int:
 
 
 def _count_items(findings: tuple[Any, ...]) -> int:
-    """The number of things found, with those that they hold."""
-    return len(findings) + sum(
-        [_count_nested_items(finding) for finding in findings if type(finding) is not str]
-    )
-
-
-def _count_nested_items(thing: object) -> int:
-    """The number of things that a found thing holds."""
-    if isinstance(thing, tuple):
-        return _count_items(thing)
-    fields = msgspec.structs.astuple(thing) if isinstance(thing, msgspec.Struct) else ()
-    return sum([_count_items(field) for field in fields if isinstance(field, tuple)])
+    """The number of things found, with those that they hold, level by level."""
+    count, level = 0, findings
+    while level:
+        count += len(level)
+        structs = [thing for thing in level if isinstance(thing, msgspec.Struct)]
+        fields = chain.from_iterable(map(msgspec.structs.astuple, structs))
+        holders = (thing for thing in chain(level, fields) if isinstance(thing, tuple))
+        level = tuple(chain.from_iterable(holders))
+    return count

@@ -73,7 +73,7 @@ _dated = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d|[$€£]\s?\d").match
 
 def text_words(text: str) -> MentionedWords:
     """The words of a text, without the stops behind them."""
-    return frozenset([word.rstrip(".!?") for word in _words(text)])
+    return frozenset([word.rstrip(".!?") for word in {*_words(text)}])
 
 
 def telling_values(

@@ -186,8 +186,8 @@ class _NamesRoom:
         """Take what the room holds and what does not stand on its line yet; what room is left."""
         for name in ranked:
             covered = self._said[self._seen[name].last]
-            cost = estimate_tokens(name) + 1
-            if cost < room and name not in covered:
+            cost = estimate_tokens(name) + 1 if name not in covered else room
+            if cost < room:
                 room -= cost
                 self.kept.add(name)
                 _add_covered_names(name, covered)
@@ -236,7 +236,8 @@ def _names_seen(
             came[stands] = dict(part.find(shown_names, exchange.result))
             weights = dict(part.find(shown_names, "\n".join(_request_texts(part, exchange))))
             for name, count in came[stands].items():
-                weights[name] = max(weights.get(name, 0), count)
+                if weights.get(name, 0) < count:
+                    weights[name] = count
             for name, weight in weights.items():
                 seen_name = seen_names.get(name)
                 if seen_name is None:
@@ -259,9 +260,11 @@ def _request_texts(part: RegionContents, exchange: ToolExchange) -> Iterator[str
 
 def _covered_names(text: str) -> set[str]:
     """All that stands in a text as a name."""
-    covered: set[str] = set()
-    for word in _words(text):
-        _add_covered_names(word, covered)
+    words = _words(text)
+    covered = {*words, *_parts(text)}
+    for word in words:
+        if "/" in word:
+            _add_covered_names(word, covered)
     return covered
 
 

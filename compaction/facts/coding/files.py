@@ -104,11 +104,12 @@ def slice_facts(part: RegionContents) -> Iterator[tuple[Fact, ...]]:
 def mark_changed_files(part: RegionContents, facts: Sequence[Fact]) -> Iterator[Fact]:
     """The facts; one that shows lines of a file says so if a change behind it is not shown."""
     standing = {fact.messages[-1] for fact in facts}
-    exchanges = {exchange.messages[-1]: exchange for exchange in part.exchanges}
+    exchanges = part.exchanges_by_end
     changes = {
         operation.path: place
-        for place, exchange in exchanges.items()
+        for place in part.changing_ends
         if place not in standing
+        for exchange in [exchanges[place]]
         for operation in exchange.operations
         if operation.effect in CHANGES and _step(exchange, operation).startswith(operation.effect)
     }

@@ -3,6 +3,7 @@ import pytest
 
 from compaction.facts.region_contents import indicates_change, read_region
 from compaction.reading.message import Voice
+from compaction.reading.text_analysis_cache import TextAnalysisCache
 from tests.compaction.facts.regions import assistant, call_and_result, read_contents, region, user
 
 
@@ -58,3 +59,21 @@ def test_kept_messages_are_not_read_and_all_others_keep_their_words():
 def test_a_change_is_told_by_the_first_300_characters_of_a_result():
     assert indicates_change("y" * 273 + " Your table has been booked")
     assert not indicates_change("y" * 274 + " Your table has been booked")
+
+
+def test_a_call_that_comes_again_is_analyzed_once_for_its_scope():
+    call = call_and_result("bash", "error: no such file src/a.py", command="cat src/a.py")
+    part, cache = region(user("go"), call), TextAnalysisCache()
+
+    def outcome(scope: bytes):
+        return read_region(part, cache.analyzer_for(scope)).exchanges[0].outcome
+
+    assert outcome(b"one team") is outcome(b"one team")
+    assert outcome(b"one team") is not outcome(b"another team")
+
+
+def test_calls_that_would_change_files_are_known_by_their_ends():
+    view = call_and_result("bash", "x = 1", "c1", command="cat src/a.py")
+    edit = call_and_result("bash", "done", "c2", command="sed -i s/1/2/ src/a.py")
+
+    assert list(read_contents(user("go"), view, edit).changing_ends) == [4]
