@@ -108,9 +108,9 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         import msgspec
 
         from proxy.errors import OperatorError
+        from proxy.tools.replay.fast_path.reused_answers import AnswerReuse
         from proxy.tools.replay.log_replay import LogReplay
         from proxy.tools.replay.report import replay_report
-        from proxy.tools.replay.reused_answers import AnswerReuse
         from proxy.tools.replay.source import RecordedSource
 
         reuse = AnswerReuse(_ttl_seconds(ttl), reusable or ())

@@ -9,14 +9,15 @@ import msgspec
 from proxy.catalog.entries import Model
 from proxy.errors import OperatorError
 from proxy.tools.replay.compaction import CompactedVariant, ReplayedCompaction
-from proxy.tools.replay.planning import DEFAULT, PlannedVariant
-from proxy.tools.replay.prompts import LineVocabulary, PromptReader
-from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.reused_answers import (
+from proxy.tools.replay.fast_path.graded_answers import GradedAnswers, GradedTotals
+from proxy.tools.replay.fast_path.reused_answers import (
     DEFAULT_TTL_S,
     AnswerReuse,
     ReusedAnswers,
 )
+from proxy.tools.replay.planning import DEFAULT, PlannedVariant
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import ModelReplay
 from proxy.tools.replay.source import ReasonCount, ReasonCounts
 from proxy.tools.replay.unmoved_text import FeatureNote
@@ -57,6 +58,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
         features: The calls by feature, the dearest first; those of models with a price, if any.
         prompt_tokens: Tokens of all prompts by the log's own usage, as far as it has one.
         reused: The calls of each feature that kept answers would have served; none for no feature.
+        graded: Graded calls as the rule for small models would have sent them, by pair of models.
         reuse_ttl: Seconds for which an answer is given again.
         curve_calls: Calls up to each point of the curves.
         curves: Cumulative cost of each way at these points; empty where a price is unknown.
@@ -73,6 +75,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int = 0
     reused: tuple[ReusedAnswers, ...] = ()
     reuse_ttl: float = DEFAULT_TTL_S
+    graded: tuple[GradedTotals, ...] = ()
     curve_calls: tuple[int, ...] = ()
     curves: Sequence[tuple[int, ...]] = ()
 
@@ -99,6 +102,7 @@ class LogReplay:
         reuse: AnswerReuse | None = None,
     ) -> None:
         self._reuse = reuse or AnswerReuse()
+        self._graded = GradedAnswers(find_model, day)
         self._find_model = find_model
         self._day = day
         self._model = model
@@ -122,6 +126,8 @@ class LogReplay:
                 continue
             self._calls[run.prompt_reader.public] += 1
             self._costs.add(costs, is_answered=line.is_answered)
+            if line.grades and (model := self._find_model(run.prompt_reader.public)) is not None:
+                self._graded.add(line, model, run.uncached_usage, now)
             self._reuse.add(line, (run.prompt_reader.route,), now, costs[DEFAULT_WAY])
             self._unnamed += not line.models
             self._prompt_tokens += line.prompt_tokens or 0
@@ -192,6 +198,7 @@ class LogReplay:
             compaction=compaction,
             reused=self._reuse.features({f.feature: f.mean_answer_nanos() for f in features}),
             reuse_ttl=self._reuse.ttl,
+            graded=self._graded.totals(),
             curve_calls=curve_calls,
             curves=curves,
         )

@@ -19,6 +19,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
         is_native: True if it is a Messages call.
         models: Names of its model, the most telling first; empty where nothing says.
         ending: Reason that its answer ended for, as its API names it; "" where nothing says.
+        grades: Grades of answers to it by model, the better the higher; empty where it has none.
         answer_problem: Reason that its recorded answer cannot be read; "" for none.
     """
 
@@ -35,6 +36,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     is_native: bool = False
     models: tuple[str, ...] = ()
     ending: str = ""
+    grades: tuple[tuple[str, float], ...] = ()
     answer_problem: str = ""
 
     @property

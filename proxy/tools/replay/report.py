@@ -20,17 +20,19 @@ from dashboards.views.replay import (
 from proxy.records.agents import AGENTS
 from proxy.records.amounts import quantity
 from proxy.tools.replay.compaction import ReplayedCompaction
-from proxy.tools.replay.log_replay import DEFAULT_MODEL, LogOutcome
-from proxy.tools.replay.planning import DEFAULT, WITHOUT_LAYOUTS
-from proxy.tools.replay.reuse_report import (
+from proxy.tools.replay.fast_path.reuse_report import (
     LEGEND as REUSE_LEGEND,
 )
-from proxy.tools.replay.reuse_report import (
+from proxy.tools.replay.fast_path.reuse_report import (
     NO_EQUAL_CALLS,
+    NO_GRADES,
+    graded_sentence,
     reuse_steps,
     reuse_summary,
     reused_rows,
 )
+from proxy.tools.replay.log_replay import DEFAULT_MODEL, LogOutcome
+from proxy.tools.replay.planning import DEFAULT, WITHOUT_LAYOUTS
 from proxy.tools.replay.source import ReasonCount, RecordedSource
 from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals, sum_of
 
@@ -234,8 +236,7 @@ def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]
     if rows:
         yield from _compaction_remarks(outcome.compaction, outcome.calls)
         yield from _answer_remarks(outcome)
-        equal = any(feature.equal.calls for feature in outcome.reused)
-        yield REUSE_LEGEND if equal else NO_EQUAL_CALLS
+        yield from _fast_path_remarks(outcome)
     yield from _reasons("left out", "call", outcome.left_out)
     if rows and source.untimed:
         calls = quantity(source.untimed, "call")
@@ -246,6 +247,14 @@ def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]
     if source.late:
         yield f"{quantity(source.late, 'call')} stood too far from their place in time to be moved."
     yield from _reasons("skipped", "record", source.bad.most_frequent())
+
+
+def _fast_path_remarks(outcome: LogOutcome) -> Iterator[str]:
+    has_equal_calls = any(feature.equal.calls for feature in outcome.reused)
+    yield REUSE_LEGEND if has_equal_calls else NO_EQUAL_CALLS
+    yield from map(graded_sentence, outcome.graded)
+    if not outcome.graded:
+        yield NO_GRADES
 
 
 def _calls_of(feature: str, calls: int) -> str:

@@ -59,6 +59,9 @@ class ModelReplay:
     Args:
         variants: Ways to try besides sending the calls unmodified.
         day: The day whose prices are valid, in seconds since the epoch; hours are the calls' own.
+
+    Attributes:
+        uncached_usage: Tokens of the call replayed last, none of them read from a cache.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class ModelReplay:
         self._totals = TotalsByFeature(len(self._variants))
         self._least_tokens = route_target(reading.route, reading.public, day).regime.least
         self._calls = 0
+        self.uncached_usage = Usage()
 
     @property
     def prompt_reader(self) -> PromptReader:
@@ -100,6 +104,7 @@ class ModelReplay:
             length=len(generated) if line.generated is None else line.generated,
             conversation=_conversation(line),
         )
+        self.uncached_usage = Usage(input=prompt.tokens, output=call.length)
         feature = self._totals.of(line.feature)
         answers = [
             self._send(number, line, call, feature, now) for number in range(len(self._variants))

@@ -148,6 +148,7 @@ def _call(record: Json) -> RecordedCall:
         is_native=request.is_native,
         models=tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name)),
         ending=answer.ending,
+        grades=_grades(record.get("grades")),
         answer_problem="" if generated else answer.problem,
     )
 
@@ -210,6 +211,13 @@ def _feature(record: Json) -> str:
         if isinstance(tag, str) and not tag.startswith("User-Agent:"):  # LiteLLM adds those
             return tag
     return first_text(record, _FEATURE)
+
+
+def _grades(grades: Any) -> tuple[tuple[str, float], ...]:  # noqa: ANN401 - JSON
+    """Numbers by model, true and false among them; what is no number is left out."""
+    grades = decode(grades)
+    named = grades.items() if isinstance(grades, dict) else ()
+    return tuple((name, float(grade)) for name, grade in named if isinstance(grade, int | float))
 
 
 def _has_prompt(parameters: Any) -> bool:  # noqa: ANN401 - JSON

@@ -2,10 +2,10 @@
 
 from dashboards.views.replay import CostCurve, CostCurves, ReplayReport
 from proxy.tools.replay.compaction import ReplayedCompaction
+from proxy.tools.replay.fast_path.reuse_report import LEGEND, NO_EQUAL_CALLS, NO_GRADES
+from proxy.tools.replay.fast_path.reused_answers import EqualCalls, ReusedAnswers
 from proxy.tools.replay.log_replay import LogOutcome, ReplayedModel
 from proxy.tools.replay.report import replay_report
-from proxy.tools.replay.reuse_report import LEGEND, NO_EQUAL_CALLS
-from proxy.tools.replay.reused_answers import EqualCalls, ReusedAnswers
 from proxy.tools.replay.source import ReasonCount, RecordedSource
 from proxy.tools.replay.unmoved_text import FeatureNote
 from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals
@@ -190,6 +190,7 @@ def test_remarks_name_what_was_left_out_and_what_waits():
         "2 calls had no readable answer: taken to be as long as the feature's others.",
         "2 answers could not be read, first a:9: odd.",
         NO_EQUAL_CALLS,
+        NO_GRADES,
         "7 calls left out, first a:3: no such model.",
     )
 

@@ -345,6 +345,19 @@ def test_settings_that_make_answers_repeat_are_taken_from_beside_the_prompt(
     assert (body["temperature"], body["seed"]) == (0, 7)
 
 
+@pytest.mark.parametrize(
+    ("grades", "expected"),
+    [
+        ({"a": 1, "b": False, "c": "good"}, (("a", 1.0), ("b", 0.0))),
+        ('{"a": 0.5}', (("a", 0.5),)),
+        ("good", ()),
+        (None, ()),
+    ],
+)
+def test_grades_of_answers_are_read_by_model(grades: object, expected: object):
+    assert read(body=BODY, grades=grades).grades == expected
+
+
 def test_a_requests_own_temperature_holds_before_one_beside_it():
     call = read(modelParameters={"temperature": 0}, request={**BODY, "temperature": 1})
 

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from proxy.tools.replay.fast_path.reused_answers import AnswerReuse, EqualCalls, ReusedAnswers
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.reused_answers import AnswerReuse, EqualCalls, ReusedAnswers
 from proxy.tools.replay.variant_totals import MAX_FEATURES, OTHER_FEATURES
 from tests.proxy.tools.replay.scene import CATALOG, assistant, body, user
 

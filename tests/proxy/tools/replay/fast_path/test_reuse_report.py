@@ -1,7 +1,13 @@
 """The report on kept answers: its sentence, its rows and its policies."""
 
-from proxy.tools.replay.reuse_report import reuse_steps, reuse_summary, reused_rows
-from proxy.tools.replay.reused_answers import EqualCalls, ReusedAnswers
+from proxy.tools.replay.fast_path.graded_answers import GradedTotals
+from proxy.tools.replay.fast_path.reuse_report import (
+    graded_sentence,
+    reuse_steps,
+    reuse_summary,
+    reused_rows,
+)
+from proxy.tools.replay.fast_path.reused_answers import EqualCalls, ReusedAnswers
 
 CENT = 10_000_000
 FAQ = ReusedAnswers(
@@ -47,3 +53,24 @@ def test_the_policy_of_a_declared_feature_declares_it_and_quotes_its_name():
 
 def test_hits_of_little_worth_are_no_step():
     assert list(reuse_steps((FAQ,), 60.0, 9 * CENT)) == []
+
+
+def test_graded_calls_are_told_beside_always_the_small_model():
+    totals = GradedTotals(
+        large="big",
+        small="mini",
+        calls=1_000,
+        small_calls=400,
+        compared_calls=100,
+        lost=4,
+        proved_loss=0.009,
+        nanos=-CENT,
+        always_lost=120,
+        always_nanos=50 * CENT,
+    )
+
+    assert graded_sentence(totals) == (
+        "Small model first, mini before big: 400 of 1,000 graded calls (40.0 %) would go there,"
+        " costs $0.0100 more, comparisons of 10.0 % paid for; answers lost: 0.4 % of the calls, at"
+        " most 0.9 % proved. Always mini: loses 12.0 %, saves $0.50."
+    )

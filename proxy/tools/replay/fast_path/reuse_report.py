@@ -7,7 +7,8 @@ from typing import Final
 from dashboards.formatting import dollars, percentage
 from dashboards.views.replay import ReusedRow, SavingStep
 from proxy.records.amounts import quantity
-from proxy.tools.replay.reused_answers import DEFAULT_TTL_S, EqualCalls, ReusedAnswers
+from proxy.tools.replay.fast_path.graded_answers import GradedTotals
+from proxy.tools.replay.fast_path.reused_answers import DEFAULT_TTL_S, EqualCalls, ReusedAnswers
 from slo.duration import format_duration
 
 NO_EQUAL_CALLS: Final = "Answer cache: no two calls are equal, so it would have served none."
@@ -16,6 +17,10 @@ LEGEND: Final = (
     " was kept; the log's endings of answers are heeded where it has them. Equal in all: every call"
     " like an earlier one, the most that any exact cache can serve. Similar questions are not"
     " replayed, as their answers are proved right by live checks alone."
+)
+NO_GRADES: Final = (
+    "Small model first: not replayed, as no call has grades of its own model's answer and of"
+    ' another model\'s, such as "grades": {"gpt-5.4": 1, "gpt-5.4-mini": 0}.'
 )
 _NAME: Final = "reuse"
 
@@ -75,6 +80,27 @@ def reuse_steps(
                 commands=tuple(_policy_lines(feature, f"{_NAME}-{number}", ttl)),
             ),
         )
+
+
+def graded_sentence(totals: GradedTotals) -> str:
+    """The calls that would have gone to a small model by their grades, beside sending it all."""
+    calls = totals.calls
+    saved, every = (_saved_text(nanos) for nanos in (totals.nanos, totals.always_nanos))
+    return (
+        f"Small model first, {totals.small} before {totals.large}: {totals.small_calls:,} of"
+        f" {quantity(calls, 'graded call')} ({percentage(totals.small_calls / calls)}) would go"
+        f" there{saved}, comparisons of {percentage(totals.compared_calls / calls)} paid for;"
+        f" answers lost: {percentage(totals.lost / calls)} of the calls, at most"
+        f" {percentage(totals.proved_loss)} proved. Always {totals.small}: loses"
+        f" {percentage(totals.always_lost / calls)}{every}."
+    )
+
+
+def _saved_text(nanos: int | None) -> str:
+    """An amount saved, or lost, after a comma; "" where it is unknown."""
+    if nanos is None:
+        return ""
+    return f", saves {dollars(nanos)}" if nanos >= 0 else f", costs {dollars(-nanos)} more"
 
 
 def _policy_lines(feature: ReusedAnswers, name: str, ttl: float) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Recorded calls as the parts of the fast path would have answered them."""
