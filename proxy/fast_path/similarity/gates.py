@@ -35,6 +35,7 @@ class Gate(StrEnum):
     EXCHANGED_OBJECT = "exchanged object"
     ADDED_WORDS = "added words"
     OTHER_ADDITION = "other addition"
+    LITTLE_SHARED = "little in common"
 
 
 def _groups_by_word(groups: tuple[frozenset[str], ...]) -> dict[str, frozenset[str]]:
@@ -54,6 +55,10 @@ _NONE: Final[frozenset[str]] = frozenset()
 _SHARED_PART: Final = 0.5
 #: Words of a common beginning and end that make a frame.
 _FRAME_WORDS: Final = 5
+
+#: Content words from which on a text is longer, and the part of all words that two of them share.
+_LONGER_WORDS: Final = 5
+_LEAST_SHARED_PART: Final = 0.4
 
 
 def refusing_gate(query: Question, cached: Question) -> Gate | None:
@@ -193,6 +198,14 @@ def _additions_differ(query: Question, cached: Question) -> bool:
     return all(sum(word not in FREE_WORDS for word in words) > 1 for words in between)
 
 
+def _shares_little(query: Question, cached: Question) -> bool:
+    """True where two longer texts share so few words that a difference is told by none."""
+    in_asked, in_kept = set(query.content), set(cached.content)
+    if min(len(in_asked), len(in_kept)) < _LONGER_WORDS:
+        return False
+    return len(in_asked & in_kept) < _LEAST_SHARED_PART * len(in_asked | in_kept)
+
+
 def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
     """The number of equal words that two texts begin with."""
     pairs = zip(one, other, strict=False)
@@ -252,4 +265,5 @@ _GATES: Final[dict[Gate, Callable[[Question, Question], bool]]] = {
     Gate.EXCHANGED_OBJECT: _object_exchanged,
     Gate.ADDED_WORDS: _words_added,
     Gate.OTHER_ADDITION: _additions_differ,
+    Gate.LITTLE_SHARED: _shares_little,
 }

@@ -99,6 +99,7 @@ COUNTED_CLASSES: Final = _classes(
         "only solely merely exclusively nur bloß lediglich ausschließlich seulement uniquement "
         "solo sólo solamente soltanto apenas somente slechts alleen"
     ),
+    comparison="than",
     whole=(
         "all every each both entire whole always everything everyone "
         "alle alles jeder jede jedes immer beide tous toutes tout chaque toujours "
@@ -204,7 +205,8 @@ OPPOSITES: Final = tuple(
         *("show hide", "lock unlock", "block unblock", "freeze unfreeze", "mute unmute"),
         *("subscribe unsubscribe", "install uninstall", "activate deactivate", "book cancel"),
         *("confirm cancel", "keep cancel", "keep delete", "save delete", "turn-on turn-off"),
-        *("before after", "early late", "earlier later", "first last", "next previous last"),
+        *("before after", "early late", "earlier later", "first last"),
+        *("earliest latest", "next previous last"),
         *("past future", "old new", "young old", "arrive depart leave", "arrival departure"),
         *("come go", "enter leave", "enter exit", "more less", "more fewer", "most least"),
         *("max min", "maximum minimum", "high low", "higher lower", "highest lowest"),

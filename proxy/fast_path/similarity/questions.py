@@ -32,6 +32,8 @@ _QUOTED: Final = re.compile(r"[\"“”«»„`]([^\"“”«»„`]{1,80})[\"�
 _IDENTIFIER: Final = re.compile(
     r"(?:https?://|www\.)\S+|[\w.+-]+@[\w-]+\.\w+|[\w.~-]*[/\\][\w./\\~-]+|\w+(?:[._]\w+)+|[#@]\w+"
 )
+#: "Paris: the weather tomorrow": a label in front says whose text it is.
+_LABEL: Final = re.compile(r"\s*([^\s:]{1,40}):\s")
 _CONDITION_PHRASES: Final = re.compile(
     r"\b(?:in case|as long as|so long as|given that|on condition)\b", re.IGNORECASE
 )
@@ -195,7 +197,9 @@ def _arguments(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Quoted texts, identifiers, and words with a capital or a digit within a sentence."""
+    """Quoted texts, identifiers, a label, and words with a capital or a digit in a sentence."""
+    if (label := _LABEL.match(text)) is not None:
+        yield label[1].casefold()
     for quoted in _QUOTED.finditer(text):
         yield (quoted[1] or quoted[2]).casefold().strip()
     for found in _IDENTIFIER.finditer(text):

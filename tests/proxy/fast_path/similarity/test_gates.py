@@ -44,6 +44,13 @@ def gate(query: str, cached: str) -> Gate | None:
         ("is paris bigger than rome", "is rome bigger than paris", Gate.ORDER),
         ("what is the weather in denver", "what is the weather in boston", Gate.EXCHANGED_WORD),
         ("block my card", "block my stolen card", Gate.ADDED_WORDS),
+        ("is it for children younger than ten", "is it for children of ten", Gate.NEGATION),
+        ("paris: tell me the weather", "lima: tell me the weather", Gate.NAMES),
+        (
+            "datasets can be loaded from cloud storage buckets",
+            "cloud storage holds much that old office computers load when datasets grow",
+            Gate.LITTLE_SHARED,
+        ),
         (
             "say it in spanish if it rains",
             "say it in spanish if the sum is large",

@@ -41,6 +41,7 @@ def test_numbers_are_read_in_one_way_of_writing(text, numbers):
         ("Where? In Rome", {"rome"}),
         ("open 'my file' and a_b.txt", {"my file", "a_b.txt"}),
         ("order AB12 via NASA", {"ab12", "nasa"}),
+        ("paris: the weather", {"paris"}),
         ("Can I go?", set()),
     ],
 )
