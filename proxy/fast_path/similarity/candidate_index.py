@@ -7,6 +7,7 @@ within it is an answer another's. The owner of an index sees to that.
 from collections import OrderedDict
 from typing import Generic, NamedTuple, TypeVar
 
+from proxy.fast_path.similarity.answer_words import AnswerWords
 from proxy.fast_path.similarity.questions import Question
 from proxy.fast_path.similarity.vectors import VectorIndex
 
@@ -29,9 +30,14 @@ class SimilarQuestion(NamedTuple):
 
 
 class CandidateIndex(Generic[V]):
-    """A bounded set of answered questions; the one unused for longest goes first."""
+    """A bounded set of answered questions; the one unused for longest goes first.
+
+    Attributes:
+        words: Their words by their answers.
+    """
 
     def __init__(self, vectors: VectorIndex[V], max_questions: int) -> None:
+        self.words = AnswerWords()
         self._vectors = vectors
         self._free = list(range(max_questions - 1, -1, -1))
         self._slot_by_key: OrderedDict[str, int] = OrderedDict()
@@ -51,6 +57,7 @@ class CandidateIndex(Generic[V]):
         self._vectors.put(slot, vector)
         self._slot_by_key[answered.key] = slot
         self._answered[slot] = answered
+        self.words.add(answered.question, answered.answer_digest)
         return removed
 
     def remove(self, key: str) -> None:
@@ -58,7 +65,8 @@ class CandidateIndex(Generic[V]):
         slot = self._slot_by_key.pop(key, None)
         if slot is not None:
             self._vectors.drop(slot)
-            del self._answered[slot]
+            answered = self._answered.pop(slot)
+            self.words.remove(answered.question, answered.answer_digest)
             self._free.append(slot)
 
     def mark_used(self, key: str) -> None:

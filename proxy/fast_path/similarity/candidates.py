@@ -8,6 +8,7 @@ the votes is served under the key of its nearest question that passes all gates.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from proxy.fast_path.similarity.answer_words import AnswerWords
 from proxy.fast_path.similarity.candidate_index import AnsweredQuestion, SimilarQuestion
 from proxy.fast_path.similarity.gates import Gate, refusing_gate
 from proxy.fast_path.similarity.questions import Question
@@ -18,7 +19,7 @@ _VOTERS: Final = 10
 _FEW_WORDS: Final = 8
 
 #: Number of measures of a candidate, the constant one included.
-MEASURES: Final = 20
+MEASURES: Final = 21
 
 
 class SimilarAnswer(NamedTuple):
@@ -30,9 +31,12 @@ class SimilarAnswer(NamedTuple):
 
 
 def choose_candidate(
-    query: Question, neighbours: Sequence[SimilarQuestion]
+    query: Question, neighbours: Sequence[SimilarQuestion], words: AnswerWords
 ) -> SimilarAnswer | Gate | None:
     """The candidate among the neighbours of a question, nearest first.
+
+    Args:
+        words: The words of all kept questions by their answers.
 
     Returns the gate that refused the nearest one of the answer with most votes where none passes;
     None without neighbours.
@@ -45,7 +49,9 @@ def choose_candidate(
     for neighbour in same:
         gate = refusing_gate(query, neighbour.answered.question)
         if gate is None:
-            measures = _measures(query, neighbour, neighbours, share)
+            others = {near.answered.answer_digest for near in neighbours} - {digest}
+            margin = words.margin(query, digest, others)
+            measures = (*_measures(query, neighbour, neighbours, share), margin)
             return SimilarAnswer(neighbour.answered, neighbour.cosine, measures)
         refused = refused or gate
     return refused

@@ -8,19 +8,26 @@ and all that was not served.
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.fast_path.similarity.candidates import MEASURES, SimilarAnswer
-from proxy.fast_path.similarity.operating_point import DriftTest, OperatingPoint, proved_point
+from proxy.fast_path.similarity.operating_point import (
+    SCORES,
+    DriftTest,
+    OperatingPoint,
+    proved_point,
+)
 from proxy.fast_path.similarity.verifier import Verifier, untrained_verifier
 
 #: Share of hits that may be wrong where a feature says nothing else.
 DEFAULT_PROMISE: Final = 0.005
-#: Checked pairs kept; the oldest go first.
-MAX_CHECKED_PAIRS: Final = 8_192
 #: Pairs from which the verifier learns before their scores count as evidence.
-_WARM_UP_PAIRS: Final = 250
-#: Numbers of counted pairs at which a point is sought; these looks share the 5 percent.
-_LOOKS: Final = (1_250, 1_900, 2_800, 4_200, 6_300, 8_192)
+_WARM_UP_PAIRS: Final = 1_000
+
+
+def _unproved_points() -> list[OperatingPoint]:
+    """The points that are tested, the strictest first."""
+    return [OperatingPoint(score) for score in SCORES]
 
 
 class SimilarityEvidence(msgspec.Struct):
@@ -29,32 +36,40 @@ class SimilarityEvidence(msgspec.Struct):
     Attributes:
         promise: Share of hits that may be wrong.
         verifier: The weights by which a candidate is scored.
-        pairs: Score before learning and outcome of each checked pair, the latest last.
-        learned: Checked pairs since the start or the last drift.
-        point: The point from which on answers are served; None serves nothing.
+        points: The scores from which on answers may be served, the strictest first.
+        learned: Checked pairs in all.
+        checked_hits: Those of them that might have been served.
+        wrong_hits: Those of these whose answer was wrong.
         drift: The test that stops serving.
         stops: Number of times that a drift has stopped serving.
     """
 
     promise: float
     verifier: Verifier
-    pairs: list[tuple[float, bool]]
+    points: list[OperatingPoint] = msgspec.field(default_factory=_unproved_points)
     learned: int = 0
-    point: OperatingPoint | None = None
+    checked_hits: int = 0
+    wrong_hits: int = 0
     drift: DriftTest = msgspec.field(default_factory=DriftTest)
     stops: int = 0
 
+    @property
+    def point(self) -> OperatingPoint | None:
+        """The point from which on answers are served; None where none is proved."""
+        return proved_point(self.points, self.promise)
+
     def score(self, answer: SimilarAnswer) -> float:
         """The logit of the probability that an answer is right."""
-        return self.verifier.score(answer.measures)
+        return self.verifier.score(answer.measures, answer.answered.answer_digest)
 
     def is_served(self, score: float) -> bool:
         """True where an answer of this score lies at or above the proved point."""
-        return self.point is not None and score >= self.point.score
+        point = self.point
+        return point is not None and score >= point.score
 
     def checked_share(self, share: float) -> float:
-        """The share of hits to check: as the feature says, and all of them after a wrong one."""
-        return 1.0 if self.drift.is_alarmed else share
+        """The share of hits to check: as the feature says, or more at first and in doubt."""
+        return self.drift.checked_share(share)
 
     def learn(self, answer: SimilarAnswer, *, was_right: bool, was_served: bool) -> bool:
         """Learns from a checked pair; returns true where this stopped serving.
@@ -62,53 +77,46 @@ class SimilarityEvidence(msgspec.Struct):
         Args:
             answer: The candidate that was compared with the answer that came.
             was_right: Both answers were the same.
-            was_served: The candidate had been served, and this is its check.
+            was_served: The candidate might have been served, and this is its check.
         """
         score = self.score(answer)
-        self.verifier.learn(answer.measures, was_right=was_right)
-        if was_served:
-            return self._observe_hit(was_right=was_right)
+        digest = answer.answered.answer_digest
+        self.verifier.learn(answer.measures, digest, was_right=was_right)
         self.learned += 1
         if self.learned > _WARM_UP_PAIRS:
-            self.pairs.append((score, was_right))
-            del self.pairs[:-MAX_CHECKED_PAIRS]
-            self._look()
-        return False
+            for point in self.points:
+                if score >= point.score:
+                    point.observe(was_right=was_right)
+        return was_served and self._observe_hit(was_right=was_right)
 
     def _observe_hit(self, *, was_right: bool) -> bool:
-        """Counts a checked hit for drift; on a drift, proof and its pairs are void."""
+        """Counts a checked hit for drift; on a drift, the proof is void."""
+        self.checked_hits += 1
+        self.wrong_hits += not was_right
         if self.point is None or not self.drift.observe(self.promise, was_right=was_right):
             return False
-        self.point = None
-        self.pairs.clear()
-        self.learned = _WARM_UP_PAIRS
+        self.points = _unproved_points()
         self.drift = DriftTest()
         self.stops += 1
         return True
 
-    def _look(self) -> None:
-        """Seeks an operating point where enough was checked for the next look."""
-        if self.learned - _WARM_UP_PAIRS in _LOOKS:
-            found = proved_point(self.pairs, self.promise, looks=len(_LOOKS))
-            if found is not None and (self.point is None or found.checked > self.point.checked):
-                self.point, self.drift = found, DriftTest()
-
 
 def no_evidence(promise: float = DEFAULT_PROMISE) -> SimilarityEvidence:
     """The state of a feature that has checked nothing: it serves nothing."""
-    return SimilarityEvidence(promise, untrained_verifier(MEASURES), [])
+    return SimilarityEvidence(promise, untrained_verifier(MEASURES))
 
 
-def encode_evidence(evidence: SimilarityEvidence) -> bytes:
-    """A feature's evidence as it is stored."""
-    return msgspec.msgpack.encode(evidence)
-
-
-def decode_evidence(stored: bytes) -> SimilarityEvidence | None:
-    """Stored evidence; None where it is of another version, so that all is learnt anew."""
-    try:
-        evidence = msgspec.msgpack.decode(stored, type=SimilarityEvidence)
-    except msgspec.MsgspecError:
-        return None
-    fits = len(evidence.verifier.weights) == MEASURES == len(evidence.verifier.covariance)
-    return evidence if fits else None
+def copy_of(evidence: SimilarityEvidence) -> SimilarityEvidence:
+    """A copy that stays as it is while the feature goes on learning."""
+    verifier = evidence.verifier
+    return replace(
+        evidence,
+        verifier=replace(
+            verifier,
+            weights=[*verifier.weights],
+            covariance=[[*row] for row in verifier.covariance],
+            answers={**verifier.answers},
+        ),
+        points=[replace(point) for point in evidence.points],
+        drift=replace(evidence.drift),
+    )

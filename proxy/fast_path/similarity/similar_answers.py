@@ -61,7 +61,7 @@ class SimilarAnswers:
         if question is None:
             return Finding(None)
         near = self._index.nearest(_vector(question, vector), NEIGHBOURS)
-        chosen = choose_candidate(question, near)
+        chosen = choose_candidate(question, near, self._index.words)
         if not isinstance(chosen, SimilarAnswer):
             return Finding(question, refused_by=chosen)
         score = self._evidence.score(chosen)

@@ -2,9 +2,11 @@
 """Hits and wrong hits of the semantic cache beside bare cosines of the same vectors.
 
 Learns on one half of a set's questions and shows the other half; a hit is right when the served
-answer's intent is the question's. ``perfect labels`` serves wherever a neighbour passes the gates
-and is right. Then: hard negatives, of which none may pass the gates; paraphrases, of which many
-should; drifts, and the hits until they stop serving.
+answer's intent is the question's. ``learning on`` checks a tenth of its hits in the second half
+and goes on learning there, as a gateway does; ``proved`` learns nothing there. ``perfect labels``
+serves wherever a neighbour passes the gates and is right. Then: hard negatives, of which none may
+pass the gates; paraphrases, of which many should; runs that prove what is not so; drifts, and the
+hits until they stop serving.
 
 Usage: python -m tests.bench.similarity FOLDER [--seeds 10] [--only NAME] [--negatives 100000]
 FOLDER has ``clinc/data_full.json``, ``banking/train.csv``, ``banking/test.csv`` and
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from proxy.fast_path.similarity.gates import refusing_gate
-from proxy.fast_path.similarity.operating_point import DriftTest
+from proxy.fast_path.similarity.operating_point import DriftTest, OperatingPoint
 from proxy.fast_path.similarity.questions import read_question
 from proxy.fast_path.similarity.vectors import ngram_vector
 from tests.bench.similarity.hard_negatives import hard_negatives
@@ -36,6 +38,9 @@ _SETS: Final[dict[str, Callable[[Path], list[AskedQuestion]]]] = {
     "clinc": clinc150,
 }
 _COSINES: Final = (0.8, 0.9, 0.95)
+_PROMISE: Final = 0.005
+#: Hard negatives made of paraphrases.
+_PARAPHRASED: Final = 8_000
 
 
 def main() -> None:
@@ -59,7 +64,10 @@ def main() -> None:
     if options.only in {"", "negatives"}:
         sentences = [(q.text, q.text) for rows in found.values() for q in rows]
         _print_negatives(sentences + [(one, one) for one, _ in pairs], options.negatives)
+        _print_negatives(pairs, _PARAPHRASED)
         _print_paraphrases(pairs)
+    if options.only in {"", "proofs"}:
+        _print_false_proofs()
     if options.only in {"", "drift"}:
         _print_drifts()
 
@@ -144,28 +152,52 @@ def _print_paraphrases(pairs: Sequence[tuple[str, str]]) -> None:
     print("  cosine", {limit: f"{count / total:.1%}" for limit, count in cosines.items()})
 
 
-def _print_drifts(runs: int = 200) -> None:
-    """Hits until serving stops, by share of wrong hits after a drift and share of checked hits."""
-    print("\nhits until serving stops (median, 90th percentile); stops within 200 hits")
-    for checked in (0.05, 0.1, 0.2):
+def _print_false_proofs(runs: int = 500, pairs: int = 5_000) -> None:
+    """The share of runs that prove the promise though more are wrong, looked at after each pair."""
+    print("\nruns that prove at most 0.5 % wrong, by the share that is wrong")
+    for wrong in (0.001, 0.002, 0.003, 0.0051, 0.006):
+        dice = random.Random(1)  # noqa: S311 # no secret
+        proofs = [_pairs_until_proof(dice, wrong, pairs) for _ in range(runs)]
+        proved = sorted(count for count in proofs if count)
+        median = proved[len(proved) // 2] if proved else "none"
+        print(f"  {wrong:.2%}: {len(proved) / runs:.1%} of {runs}, median pairs {median}")
+
+
+def _pairs_until_proof(dice: random.Random, wrong: float, pairs: int) -> int:
+    """The number of pairs after which the promise is proved; 0 where it is not."""
+    point = OperatingPoint(0.0)
+    for count in range(1, pairs + 1):
+        point.observe(was_right=dice.random() >= wrong)
+        if point.bound <= _PROMISE:
+            return count
+    return 0
+
+
+def _print_drifts(runs: int = 500) -> None:
+    """Hits until serving stops, by share of wrong hits after a drift; and the hits checked."""
+    print("\nhits until serving stops (median, 90th percentile); stops within 200 hits; checked")
+    for checks, when in ((0, "as serving begins"), (1_000, "later")):
         for wrong in (0.002, 0.05, 0.1, 0.2, 0.5):
             dice = random.Random(1)  # noqa: S311 # no secret
-            hits = sorted(_hits_until_stop(dice, checked, wrong) for _ in range(runs))
+            results = [_hits_until_stop(dice, checks, wrong) for _ in range(runs)]
+            hits = sorted(count for count, _ in results)
             within = sum(count <= 200 for count in hits) / runs
+            checked = sum(count for _, count in results) / sum(hits)
             print(
-                f"  checked {checked:.0%}, wrong {wrong:.1%}: {hits[runs // 2]},"
-                f" {hits[runs * 9 // 10]}; {within:.0%}"
+                f"  {when}, wrong {wrong:.1%}: {hits[runs // 2]}, {hits[runs * 9 // 10]};"
+                f" {within:.0%}; {checked:.1%}"
             )
 
 
-def _hits_until_stop(dice: random.Random, checked: float, wrong: float) -> int:
-    """The number of hits until the drift test stops serving, 20,000 at most."""
-    test = DriftTest()
-    for hit in range(1, 20_000):
-        share = 1.0 if test.is_alarmed else checked
-        if dice.random() < share and test.observe(0.005, was_right=dice.random() >= wrong):
-            return hit
-    return 20_000
+def _hits_until_stop(dice: random.Random, checks: int, wrong: float) -> tuple[int, int]:
+    """The number of hits until the drift test stops serving, 2,000 at most, and those checked."""
+    test, checked = DriftTest(checks=checks), 0
+    for hit in range(1, 2_000):
+        if dice.random() < test.checked_share(0.1):
+            checked += 1
+            if test.observe(_PROMISE, was_right=dice.random() >= wrong):
+                return hit, checked
+    return 2_000, checked
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Runs a set of questions through the semantic cache: learnt on one half, shown on the other."""
 
+import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Any, Final, NamedTuple
 
+from proxy.fast_path.similarity.answer_words import AnswerWords
 from proxy.fast_path.similarity.candidate_index import AnsweredQuestion, SimilarQuestion
 from proxy.fast_path.similarity.candidates import NEIGHBOURS, SimilarAnswer, choose_candidate
 from proxy.fast_path.similarity.evidence import SimilarityEvidence, no_evidence
 from proxy.fast_path.similarity.gates import refusing_gate
-from proxy.fast_path.similarity.operating_point import OperatingPoint
 from proxy.fast_path.similarity.questions import read_question
 from proxy.fast_path.similarity.vectors import (
     DenseVectors,
@@ -22,6 +24,9 @@ from tests.bench.similarity.question_sets import AskedQuestion
 _KNOWN_NEIGHBOURS: Final = 80
 _COSINES: Final = (0.8, 0.9, 0.95)
 _PROMISE: Final = 0.005
+_CHECKED_SHARE: Final = 0.1
+#: Pairs whose scores are no evidence, as in ``evidence.py``.
+_WARM_UP_PAIRS: Final = 1_000
 
 
 class TrialResult(NamedTuple):
@@ -49,63 +54,78 @@ class Trial:
 
     def run(self, seed: int) -> Iterator[TrialResult]:
         """Yield what each rule serves of the second half of one order."""
+        dice = random.Random(seed)  # noqa: S311 # no secret
         order = list(range(len(self.questions)))
-        random.Random(seed).shuffle(order)  # noqa: S311 # no secret
+        dice.shuffle(order)
         half = len(order) // 2
-        evidence = self._learn(order[:half])
-        point = evidence.point
-        yield self._show("ours, proved", order, self._by_score(evidence, point))
-        plain = _point_of_plain_share(evidence.pairs)
-        yield self._show("ours, unproved share", order, self._by_score(evidence, plain))
+        evidence, scores = self._learn(order[:half])
+        yield self._show("ours, proved", order, _by_score(evidence, _served_score(evidence)))
+        yield self._go_on(order, copy.deepcopy(evidence), dice)
+        plain = _score_of_plain_share(scores)
+        yield self._show("ours, unproved share", order, _by_score(evidence, plain))
         yield self._show("perfect labels", order, self._right_candidate)
         for cosine in _COSINES:
             yield self._show(f"cosine {cosine}", order, _nearest_from(cosine))
         yield self._show("exact", order, self._exact)
 
-    def _learn(self, order: Sequence[int]) -> SimilarityEvidence:
-        """The evidence after all questions of an order went upstream."""
-        evidence, asked = no_evidence(_PROMISE), set[int]()
+    def _learn(self, order: Sequence[int]) -> tuple[SimilarityEvidence, list[tuple[float, bool]]]:
+        """The evidence after all questions of an order went upstream, and the later scores."""
+        evidence, kept = no_evidence(_PROMISE), _KeptQuestions()
+        scores: list[tuple[float, bool]] = []
         for place in order:
-            chosen = self._candidate(place, asked)
+            chosen = self._candidate(place, kept)
             if chosen is not None:
                 was_right = chosen.answered.answer_digest == self.questions[place].answer
+                if evidence.learned >= _WARM_UP_PAIRS:
+                    scores.append((evidence.score(chosen), was_right))
                 evidence.learn(chosen, was_right=was_right, was_served=False)
-            asked.add(place)
-        return evidence
+            kept.add(self._answered[place])
+        return evidence, scores
+
+    def _go_on(
+        self, order: Sequence[int], evidence: SimilarityEvidence, dice: random.Random
+    ) -> TrialResult:
+        """The hits in the second half where learning goes on and hits are checked."""
+        half = len(order) // 2
+        kept = self._kept(order[:half])
+        hits = wrong = 0
+        for place in order[half:]:
+            chosen = self._candidate(place, kept)
+            if chosen is not None:
+                was_right = chosen.answered.answer_digest == self.questions[place].answer
+                is_served = evidence.is_served(evidence.score(chosen))
+                if is_served and dice.random() >= evidence.checked_share(_CHECKED_SHARE):
+                    hits += 1
+                    wrong += not was_right
+                    continue
+                evidence.learn(chosen, was_right=was_right, was_served=is_served)
+            kept.add(self._answered[place])
+        return TrialResult("ours, learning on", len(order) - half, hits, wrong)
 
     def _show(
         self,
         rule: str,
         order: Sequence[int],
-        serve: Callable[[int, Sequence[SimilarQuestion]], str | None],
+        serve: "Callable[[int, Sequence[SimilarQuestion], SimilarAnswer | None], str | None]",
     ) -> TrialResult:
         """The hits of a rule in the second half; what is not served is kept for later ones."""
         half = len(order) // 2
-        kept, hits, wrong = set(order[:half]), 0, 0
+        kept, hits, wrong = self._kept(order[:half]), 0, 0
         for place in order[half:]:
-            answer = serve(place, self._neighbours(place, kept))
+            is_ours = rule.startswith("ours")
+            chosen = self._candidate(place, kept) if is_ours else None
+            near = [] if is_ours else self._neighbours(place, kept)
+            answer = serve(place, near, chosen)
             if answer is None:
-                kept.add(place)
+                kept.add(self._answered[place])
                 continue
             hits += 1
             wrong += answer != self.questions[place].answer
         return TrialResult(rule, len(order) - half, hits, wrong)
 
-    def _by_score(
-        self, evidence: SimilarityEvidence, point: OperatingPoint | None
-    ) -> Callable[[int, Sequence[SimilarQuestion]], str | None]:
-        """Serves the candidate whose score lies at the point or above."""
-
-        def serve(place: int, near: Sequence[SimilarQuestion]) -> str | None:
-            chosen = choose_candidate(self._answered[place].question, near) if point else None
-            if not isinstance(chosen, SimilarAnswer) or point is None:
-                return None
-            is_served = evidence.score(chosen) >= point.score
-            return chosen.answered.answer_digest if is_served else None
-
-        return serve
-
-    def _right_candidate(self, place: int, near: Sequence[SimilarQuestion]) -> str | None:
+    def _right_candidate(
+        self, place: int, near: Sequence[SimilarQuestion], _: SimilarAnswer | None
+    ) -> str | None:
         """Serves a right answer wherever a neighbour that passes the gates has it."""
         question, answer = self._answered[place].question, self.questions[place].answer
         passes = (
@@ -115,22 +135,61 @@ class Trial:
         )
         return answer if any(passes) else None
 
-    def _exact(self, place: int, near: Sequence[SimilarQuestion]) -> str | None:
+    def _exact(
+        self, place: int, near: Sequence[SimilarQuestion], _: SimilarAnswer | None
+    ) -> str | None:
         """Serves the answer of the same text."""
         text = self.questions[place].text
         same = (f.answered for f in near if self.questions[int(f.answered.key)].text == text)
         return next((answered.answer_digest for answered in same), None)
 
-    def _candidate(self, place: int, asked: set[int]) -> SimilarAnswer | None:
-        """The candidate of a question among those that were asked."""
-        near = self._neighbours(place, asked)
-        chosen = choose_candidate(self._answered[place].question, near)
+    def _kept(self, places: Sequence[int]) -> "_KeptQuestions":
+        """These questions, as they are kept."""
+        kept = _KeptQuestions()
+        for place in places:
+            kept.add(self._answered[place])
+        return kept
+
+    def _candidate(self, place: int, kept: "_KeptQuestions") -> SimilarAnswer | None:
+        """The candidate of a question among those that are kept."""
+        near = self._neighbours(place, kept)
+        chosen = choose_candidate(self._answered[place].question, near, kept.words)
         return chosen if isinstance(chosen, SimilarAnswer) else None
 
-    def _neighbours(self, place: int, asked: set[int]) -> list[SimilarQuestion]:
-        """The nearest questions among those that were asked."""
-        near = [(slot, cosine) for slot, cosine in self._near[place] if slot in asked]
+    def _neighbours(self, place: int, kept: "_KeptQuestions") -> list[SimilarQuestion]:
+        """The nearest questions among those that are kept."""
+        near = [(slot, cosine) for slot, cosine in self._near[place] if slot in kept.places]
         return [SimilarQuestion(self._answered[slot], cosine) for slot, cosine in near[:NEIGHBOURS]]
+
+
+class _KeptQuestions:
+    """The places of kept questions, and their words."""
+
+    def __init__(self) -> None:
+        self.places: set[int] = set()
+        self.words = AnswerWords()
+
+    def add(self, answered: AnsweredQuestion) -> None:
+        self.places.add(int(answered.key))
+        self.words.add(answered.question, answered.answer_digest)
+
+
+def _served_score(evidence: SimilarityEvidence) -> float:
+    """The score from which on a feature is served; infinite where nothing is proved."""
+    return inf if evidence.point is None else evidence.point.score
+
+
+def _by_score(
+    evidence: SimilarityEvidence, least: float
+) -> Callable[[int, Sequence[SimilarQuestion], SimilarAnswer | None], str | None]:
+    """Serves the candidate whose score is so high or higher."""
+
+    def serve(_: int, __: Sequence[SimilarQuestion], chosen: SimilarAnswer | None) -> str | None:
+        if chosen is None or evidence.score(chosen) < least:
+            return None
+        return chosen.answered.answer_digest
+
+    return serve
 
 
 def _filled_index(
@@ -148,20 +207,22 @@ def _filled_index(
     return index
 
 
-def _nearest_from(cosine: float) -> Callable[[int, Sequence[SimilarQuestion]], str | None]:
+def _nearest_from(
+    cosine: float,
+) -> Callable[[int, Sequence[SimilarQuestion], SimilarAnswer | None], str | None]:
     """Serves the nearest question's answer from a cosine on."""
 
-    def serve(_: int, near: Sequence[SimilarQuestion]) -> str | None:
+    def serve(_: int, near: Sequence[SimilarQuestion], __: SimilarAnswer | None) -> str | None:
         return near[0].answered.answer_digest if near and near[0].cosine >= cosine else None
 
     return serve
 
 
-def _point_of_plain_share(pairs: Sequence[tuple[float, bool]]) -> OperatingPoint | None:
-    """The point that serves most with a share of wrong ones within the promise, not its bound."""
-    best, wrong = None, 0
-    for count, (score, was_right) in enumerate(sorted(pairs, key=lambda pair: -pair[0]), 1):
+def _score_of_plain_share(scores: Sequence[tuple[float, bool]]) -> float:
+    """The least score with a share of wrong ones within the promise, not its bound."""
+    best, wrong = inf, 0
+    for count, (score, was_right) in enumerate(sorted(scores, key=lambda pair: -pair[0]), 1):
         wrong += not was_right
         if wrong <= _PROMISE * count:
-            best = OperatingPoint(score, count, wrong, wrong / count)
+            best = score
     return best

@@ -1,3 +1,4 @@
+from proxy.fast_path.similarity.answer_words import AnswerWords
 from proxy.fast_path.similarity.candidate_index import AnsweredQuestion, SimilarQuestion
 from proxy.fast_path.similarity.candidates import MEASURES, SimilarAnswer, choose_candidate
 from proxy.fast_path.similarity.gates import Gate
@@ -13,7 +14,10 @@ def near(text, digest, cosine):
 def choose(text, *neighbours):
     question = read_question(text)
     assert question is not None
-    return choose_candidate(question, neighbours)
+    words = AnswerWords()
+    for neighbour in neighbours:
+        words.add(neighbour.answered.question, neighbour.answered.answer_digest)
+    return choose_candidate(question, neighbours, words)
 
 
 def test_answer_with_most_votes_wins_over_the_nearest_question():
@@ -53,3 +57,13 @@ def test_competing_answer_lowers_the_measured_margin():
     assert isinstance(sure, SimilarAnswer)
     assert isinstance(unsure, SimilarAnswer)
     assert sure.measures[3] > unsure.measures[3]
+
+
+def test_words_of_other_answers_lower_the_last_measure():
+    same = near("how do i freeze my account", "freeze", 0.9)
+    sure = choose("how can i freeze my account", same, near("who can close it", "close", 0.5))
+    unsure = choose("how can i freeze my account", same, near("can my account do", "close", 0.5))
+
+    assert isinstance(sure, SimilarAnswer)
+    assert isinstance(unsure, SimilarAnswer)
+    assert sure.measures[-1] > unsure.measures[-1]

@@ -1,15 +1,11 @@
 import random
 
+import msgspec
 import pytest
 
 from proxy.fast_path.similarity.candidate_index import AnsweredQuestion
 from proxy.fast_path.similarity.candidates import MEASURES, SimilarAnswer
-from proxy.fast_path.similarity.evidence import (
-    MAX_CHECKED_PAIRS,
-    decode_evidence,
-    encode_evidence,
-    no_evidence,
-)
+from proxy.fast_path.similarity.evidence import copy_of, no_evidence
 from proxy.fast_path.similarity.questions import read_question
 
 
@@ -31,14 +27,13 @@ def proved_evidence():
 
 
 @pytest.fixture(scope="module")
-def stored_evidence():
-    return encode_evidence(proved_evidence())
+def proved():
+    return proved_evidence()
 
 
-def copy_of(stored_evidence):
-    evidence = decode_evidence(stored_evidence)
-    assert evidence is not None
-    return evidence
+@pytest.fixture
+def evidence(proved):
+    return copy_of(proved)
 
 
 def test_feature_without_evidence_serves_nothing():
@@ -48,27 +43,34 @@ def test_feature_without_evidence_serves_nothing():
     assert not evidence.is_served(30.0)
 
 
-def test_proved_feature_serves_strong_candidates_and_no_weak_ones(stored_evidence):
-    evidence = copy_of(stored_evidence)
-
+def test_proved_feature_serves_strong_candidates_and_no_weak_ones(evidence):
     assert evidence.point is not None
     assert evidence.point.bound <= evidence.promise
     assert evidence.is_served(evidence.score(answer(0.95)))
     assert not evidence.is_served(evidence.score(answer(0.1)))
 
 
-def test_wrong_hits_end_serving_and_void_the_proof(stored_evidence):
-    evidence = copy_of(stored_evidence)
+def test_pairs_of_the_warm_up_are_no_evidence():
+    evidence = no_evidence()
+    for _ in range(1_000):
+        evidence.learn(answer(1.0), was_right=True, was_served=False)
+
+    assert evidence.points[0].checked == 0
+    evidence.learn(answer(1.0), was_right=True, was_served=False)
+    assert evidence.points[0].checked == 1
+
+
+def test_wrong_hits_end_serving_and_void_the_proof(evidence):
     stopped = [evidence.learn(answer(0.9), was_right=False, was_served=True) for _ in range(2)]
 
     assert stopped == [False, True]
     assert evidence.point is None
-    assert evidence.pairs == []
-    assert evidence.stops == 1
+    assert evidence.points[-1].checked == 0
+    assert (evidence.checked_hits, evidence.wrong_hits, evidence.stops) == (2, 2, 1)
 
 
-def test_every_hit_is_checked_after_a_wrong_one_until_enough_were_right(stored_evidence):
-    evidence = copy_of(stored_evidence)
+def test_every_hit_is_checked_after_a_wrong_one_until_enough_were_right(evidence):
+    evidence.drift.checks = 1_000
     assert evidence.checked_share(0.1) == 0.1
 
     evidence.learn(answer(0.9), was_right=False, was_served=True)
@@ -78,27 +80,16 @@ def test_every_hit_is_checked_after_a_wrong_one_until_enough_were_right(stored_e
     assert evidence.checked_share(0.1) == 0.1
 
 
-def test_right_hits_keep_serving(stored_evidence):
-    evidence = copy_of(stored_evidence)
-
+def test_right_hits_keep_serving(evidence):
     assert not any(evidence.learn(answer(0.9), was_right=True, was_served=True) for _ in range(50))
     assert evidence.point is not None
 
 
-def test_checked_pairs_are_bounded():
-    evidence = no_evidence()
-    evidence.pairs = [(0.0, True)] * MAX_CHECKED_PAIRS
-    evidence.learned = 100_000
-    evidence.learn(answer(0.5), was_right=True, was_served=False)
+def test_copy_stays_as_it_is_while_the_feature_learns(proved):
+    before = msgspec.json.encode(proved)
+    learning = copy_of(proved)
+    for strength in (0.1, 0.9):
+        learning.learn(answer(strength), was_right=False, was_served=True)
 
-    assert len(evidence.pairs) == MAX_CHECKED_PAIRS
-
-
-def test_evidence_survives_storing_and_another_version_is_not_read(stored_evidence):
-    evidence = copy_of(stored_evidence)
-
-    assert encode_evidence(evidence) == stored_evidence
-    assert len(stored_evidence) < 100_000
-    evidence.verifier.weights.append(0.0)
-    assert decode_evidence(encode_evidence(evidence)) is None
-    assert decode_evidence(b"torn") is None
+    assert msgspec.json.encode(proved) == before
+    assert learning != proved

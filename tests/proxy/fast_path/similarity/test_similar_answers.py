@@ -24,7 +24,7 @@ def test_candidate_is_found_and_not_served_before_a_proof():
 
 def test_candidate_is_served_at_a_proved_point():
     evidence = no_evidence()
-    evidence.point = OperatingPoint(score=-1.0, checked=1_300, wrong=0, bound=0.004)
+    evidence.points = [OperatingPoint(score=-1.0, checked=1_300, wrong=0, bound=0.004)]
     answers = ngram_answers(evidence)
     remember(answers, "k1", "how do i freeze my account", "freeze")
 
