@@ -54,7 +54,7 @@ class SimilarityEvidence(msgspec.Struct):
     stops: int = 0
 
     @property
-    def point(self) -> OperatingPoint | None:
+    def served_point(self) -> OperatingPoint | None:
         """The point from which on answers are served; None where none is proved."""
         return proved_point(self.points, self.promise)
 
@@ -64,7 +64,7 @@ class SimilarityEvidence(msgspec.Struct):
 
     def is_served(self, score: float) -> bool:
         """True where an answer of this score lies at or above the proved point."""
-        point = self.point
+        point = self.served_point
         return point is not None and score >= point.score
 
     def checked_share(self, share: float) -> float:
@@ -93,7 +93,7 @@ class SimilarityEvidence(msgspec.Struct):
         """Counts a checked hit for drift; on a drift, the proof is void."""
         self.checked_hits += 1
         self.wrong_hits += not was_right
-        if self.point is None or not self.drift.observe(self.promise, was_right=was_right):
+        if self.served_point is None or not self.drift.observe(self.promise, was_right=was_right):
             return False
         self.points = _unproved_points()
         self.drift = DriftTest()

@@ -14,6 +14,7 @@ from proxy.records.receipt import Receipt
 from proxy.services.fast_path.answer_setup import StoredPurges, running_answers
 from proxy.services.fast_path.contexts import ContextResolver, build_contexts
 from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
+from proxy.services.fast_path.similarity_setup import running_similar_answers
 from proxy.services.fast_path.small_first import SmallFirstRouting, running_small_first
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
@@ -31,18 +32,21 @@ class FastPath:
 
     Attributes:
         contexts: Puts stored texts and fetched pages into calls.
-        answers: Gives equal or similar calls the answer given before, and purges such answers.
+        answers: Purges answers given before.
+        similar: Gives equal or similar calls the answer given before.
         small_first: Sends calls to a small model first.
     """
 
     contexts: ContextResolver
     answers: StoredPurges | None
+    similar: SimilarAnswerCache | None
     small_first: SmallFirstRouting | None
 
     def join(self, deps: Dependencies) -> Dependencies:
         """The dependencies of calls with the fast path among them."""
-        answers = None if self.answers is None else SimilarAnswerCache(self.answers.cache)
-        return replace(deps, contexts=self.contexts, answers=answers, small_first=self.small_first)
+        return replace(
+            deps, contexts=self.contexts, answers=self.similar, small_first=self.small_first
+        )
 
     def use(self, deps: Dependencies) -> None:
         """Make the gateway's own calls with these dependencies from now on."""
@@ -67,8 +71,9 @@ async def running_fast_path(
     async with (
         running_small_first(context, listen, ticks) as small_first,
         running_answers(context) as answers,
+        running_similar_answers(context, answers) as similar,
     ):
-        yield FastPath(contexts=contexts, answers=answers, small_first=small_first)
+        yield FastPath(contexts=contexts, answers=answers, similar=similar, small_first=small_first)
 
 
 class SwitchOverlay:

@@ -7,7 +7,7 @@ share of what might be served goes upstream all the same: these calls are the ch
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import Final
 
@@ -17,7 +17,8 @@ from proxy.calls.answer_cache_port import AnswerCachePort, CacheResult
 from proxy.catalog.entries import Route
 from proxy.fast_path.answer_cache.cache_request import CacheRequest, request_key
 from proxy.fast_path.answer_cache.cached_answer import CachedAnswer
-from proxy.fast_path.similarity.evidence import SimilarityEvidence, no_evidence
+from proxy.fast_path.similarity.evidence import SimilarityEvidence, copy_of, no_evidence
+from proxy.fast_path.similarity.operating_point import DriftTest
 from proxy.fast_path.similarity.request_parts import answer_digest, answer_text, split_request
 from proxy.fast_path.similarity.similar_answers import Finding, SimilarAnswers, ngram_answers
 from proxy.records.call import Call
@@ -53,13 +54,26 @@ class SimilarAnswerCache:
         flights: Those of the cache of equal calls.
     """
 
-    def __init__(self, exact: AnswerCachePort, dice: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        exact: AnswerCachePort,
+        dice: Callable[[], float] = random.random,
+        evidence: Mapping[tuple[str, str], SimilarityEvidence] | None = None,
+    ) -> None:
+        """Keep similar answers beside a cache of equal calls.
+
+        Args:
+            dice: Decides which hits are checked.
+            evidence: Evidence from before, by team and feature.
+        """
         self._exact = exact
         self._dice = dice
         self._lock = Lock()
         self._lookups = 0
         self._waiting: OrderedDict[str, _Asked] = OrderedDict()
-        self._evidence: OrderedDict[tuple[str, str], SimilarityEvidence] = OrderedDict()
+        self._evidence = OrderedDict(evidence or {})
+        for known in self._evidence.values():
+            known.drift = DriftTest()
         self._contexts: OrderedDict[str, SimilarAnswers] = OrderedDict()
         self.flights = exact.flights
 
@@ -115,6 +129,19 @@ class SimilarAnswerCache:
     def count(self, call: Call, result: CacheResult, saved_nanos: int | None) -> None:
         """As ``AnswerCachePort.count``."""
         self._exact.count(call, result, saved_nanos)
+
+    async def copy_evidence(self) -> dict[tuple[str, str], SimilarityEvidence]:
+        """A copy of what each team's feature has learnt, which stays as it is."""
+        return await asyncio.to_thread(self._copy_evidence)
+
+    def _copy_evidence(self) -> dict[tuple[str, str], SimilarityEvidence]:
+        copies = {}
+        with self._lock:
+            features = [*self._evidence.items()]
+        for feature, evidence in features:
+            with self._lock:
+                copies[feature] = copy_of(evidence)
+        return copies
 
     def _end_lookup(self, lookup: "asyncio.Future[tuple[Finding, bool]]") -> None:
         self._lookups -= 1

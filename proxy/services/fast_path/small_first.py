@@ -4,7 +4,6 @@ Only the first turn of a conversation is weighed: a later one would lose its war
 has a state of its own under each rule, in this process; it begins with the large model.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -32,11 +31,8 @@ from proxy.records.call import MESSAGES, Call
 from proxy.records.lru_cache import LruCache
 from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.services.fast_path.comparisons import AnswerComparison, Comparisons, question_text
-from proxy.services.fast_path.small_first_states import (
-    SAVE_INTERVAL_S,
-    StateFiles,
-    TeamControl,
-)
+from proxy.services.fast_path.small_first_states import TeamControl, small_first_files
+from proxy.services.fast_path.state_files import save_repeatedly
 from proxy.store.sql.ids import call_ids
 from slo.policies.small_first import SmallFirst, SmallFirstMode
 
@@ -320,22 +316,20 @@ async def running_small_first(
     if around.settings.policies is None:
         yield None
         return
-    files = StateFiles(around.settings.folder / "small_first")
+    files = small_first_files(around.settings.folder / "small_first")
     comparisons = Comparisons(around.now, ticks, call_ids())
     small_first = SmallFirstRouting(comparisons, states=files.load())
     small_first.update(Snapshot(around.catalog, around.policies))
     around.follow(small_first.prepare)
     listen(small_first.observe)
-    saving = around.tasks.keep(partial(_save_repeatedly, files, small_first))
+
+    async def states() -> dict[tuple[str, str], TeamControl]:
+        return dict(small_first.states.items())
+
+    saving = around.tasks.keep(partial(save_repeatedly, files, states))
     try:
         yield small_first
     finally:
         small_first.stop()
         around.tasks.end(saving)
-        await files.save(dict(small_first.states.items()))
-
-
-async def _save_repeatedly(files: StateFiles, small_first: SmallFirstRouting) -> None:
-    while True:
-        await asyncio.sleep(SAVE_INTERVAL_S)
-        await files.save(dict(small_first.states.items()))
+        await files.save(await states())

@@ -87,7 +87,7 @@ class Trial:
     ) -> TrialResult:
         """The hits in the second half where learning goes on and hits are checked."""
         half = len(order) // 2
-        kept = self._kept(order[:half])
+        kept = self._keep_all(order[:half])
         hits = wrong = 0
         for place in order[half:]:
             chosen = self._candidate(place, kept)
@@ -110,7 +110,7 @@ class Trial:
     ) -> TrialResult:
         """The hits of a rule in the second half; what is not served is kept for later ones."""
         half = len(order) // 2
-        kept, hits, wrong = self._kept(order[:half]), 0, 0
+        kept, hits, wrong = self._keep_all(order[:half]), 0, 0
         for place in order[half:]:
             is_ours = rule.startswith("ours")
             chosen = self._candidate(place, kept) if is_ours else None
@@ -143,7 +143,7 @@ class Trial:
         same = (f.answered for f in near if self.questions[int(f.answered.key)].text == text)
         return next((answered.answer_digest for answered in same), None)
 
-    def _kept(self, places: Sequence[int]) -> "_KeptQuestions":
+    def _keep_all(self, places: Sequence[int]) -> "_KeptQuestions":
         """These questions, as they are kept."""
         kept = _KeptQuestions()
         for place in places:
@@ -176,7 +176,7 @@ class _KeptQuestions:
 
 def _served_score(evidence: SimilarityEvidence) -> float:
     """The score from which on a feature is served; infinite where nothing is proved."""
-    return inf if evidence.point is None else evidence.point.score
+    return inf if evidence.served_point is None else evidence.served_point.score
 
 
 def _by_score(

@@ -20,20 +20,20 @@ def proved_evidence():
     """Evidence of candidates that are right from a strength of one half on."""
     dice = random.Random(3)  # noqa: S311 # no secret
     evidence = no_evidence()
-    while evidence.point is None and evidence.learned < 9_000:
+    while evidence.served_point is None and evidence.learned < 9_000:
         strength = dice.random()
         evidence.learn(answer(strength), was_right=strength > 0.3, was_served=False)
     return evidence
 
 
 @pytest.fixture(scope="module")
-def proved():
+def proved_state():
     return proved_evidence()
 
 
 @pytest.fixture
-def evidence(proved):
-    return copy_of(proved)
+def evidence(proved_state):
+    return copy_of(proved_state)
 
 
 def test_feature_without_evidence_serves_nothing():
@@ -44,8 +44,8 @@ def test_feature_without_evidence_serves_nothing():
 
 
 def test_proved_feature_serves_strong_candidates_and_no_weak_ones(evidence):
-    assert evidence.point is not None
-    assert evidence.point.bound <= evidence.promise
+    assert evidence.served_point is not None
+    assert evidence.served_point.bound <= evidence.promise
     assert evidence.is_served(evidence.score(answer(0.95)))
     assert not evidence.is_served(evidence.score(answer(0.1)))
 
@@ -64,7 +64,7 @@ def test_wrong_hits_end_serving_and_void_the_proof(evidence):
     stopped = [evidence.learn(answer(0.9), was_right=False, was_served=True) for _ in range(2)]
 
     assert stopped == [False, True]
-    assert evidence.point is None
+    assert evidence.served_point is None
     assert evidence.points[-1].checked == 0
     assert (evidence.checked_hits, evidence.wrong_hits, evidence.stops) == (2, 2, 1)
 
@@ -82,14 +82,14 @@ def test_every_hit_is_checked_after_a_wrong_one_until_enough_were_right(evidence
 
 def test_right_hits_keep_serving(evidence):
     assert not any(evidence.learn(answer(0.9), was_right=True, was_served=True) for _ in range(50))
-    assert evidence.point is not None
+    assert evidence.served_point is not None
 
 
-def test_copy_stays_as_it_is_while_the_feature_learns(proved):
-    before = msgspec.json.encode(proved)
-    learning = copy_of(proved)
+def test_copy_stays_as_it_is_while_the_feature_learns(proved_state):
+    before = msgspec.json.encode(proved_state)
+    learning = copy_of(proved_state)
     for strength in (0.1, 0.9):
         learning.learn(answer(strength), was_right=False, was_served=True)
 
-    assert msgspec.json.encode(proved) == before
-    assert learning != proved
+    assert msgspec.json.encode(proved_state) == before
+    assert learning != proved_state

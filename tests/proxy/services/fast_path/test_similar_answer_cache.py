@@ -17,7 +17,6 @@ from tests.fakes.clock import ManualClock
 from tests.proxy.fast_path.answer_cache.test_cached_answer import ANSWER
 
 POLICY = AnswerCachePolicy(name="all", feature="chat", ttl=60.0, reusable=True, similar=True)
-EVERY_SCORE = OperatingPoint(score=-9.0, checked=1_300, wrong=0, bound=0.004)
 
 
 def body_of(question: str, system: str = "Name the intent.") -> bytes:
@@ -33,13 +32,13 @@ def answer_body(text: str) -> bytes:
 class SimilarHarness:
     """A cache whose checks are thrown by hand: 0.0 checks each hit, 1.0 none."""
 
-    def __init__(self, policy: AnswerCachePolicy = POLICY) -> None:
+    def __init__(self, policy: AnswerCachePolicy = POLICY, evidence=None) -> None:
         self.clock = ManualClock(1_000.0)
         memory = AnswerMemory(2**22)
         metrics = AnswerMetrics(memory, lambda team: team)
         exact = AnswerCache((policy,), memory, self.clock, metrics)
         self.dice = 1.0
-        self.cache = SimilarAnswerCache(exact, lambda: self.dice)
+        self.cache = SimilarAnswerCache(exact, lambda: self.dice, evidence)
 
     def ask(self, question: str, answer: str = "", system: str = "Name the intent.", **fields):
         """Return the cache's answer; where it has none, the call's own answer is kept."""
@@ -63,7 +62,7 @@ class SimilarHarness:
     def prove(self):
         """The evidence of the feature, proved at every score."""
         evidence = self.cache._evidence_of(call(body_of("x")))
-        evidence.point = EVERY_SCORE
+        evidence.points = [OperatingPoint(score=-9.0, checked=1_300, wrong=0, bound=0.004)]
         return evidence
 
 
@@ -126,7 +125,7 @@ def test_checked_hits_go_upstream_and_wrong_ones_end_serving():
     assert harness.ask("how can i freeze my account", "block") is None
     assert harness.ask("please, how can i freeze my account", "close") is None
 
-    assert evidence.point is None
+    assert evidence.served_point is None
     assert evidence.stops == 1
 
 
@@ -145,3 +144,25 @@ def test_calls_under_way_are_remembered_in_bounded_number():
         asyncio.run(harness.cache.read(call(body_of(f"question {number}")), (route(),)))
 
     assert len(harness.cache._waiting) == 2_000
+
+
+def test_gateway_that_starts_with_a_proof_serves_at_once_and_checks_a_third_of_its_first_hits():
+    before = SimilarHarness()
+    before.prove().drift.checks = 1_000
+    harness = SimilarHarness(evidence=asyncio.run(before.cache.copy_evidence()))
+    harness.ask("how do i freeze my account", "freeze")
+
+    harness.dice = 0.34
+    assert harness.ask("how can i freeze my account") is not None
+    harness.dice = 0.33
+    assert harness.ask("how can i freeze my account") is None
+
+
+def test_copied_evidence_stays_as_it_is_while_calls_go_on():
+    harness = SimilarHarness()
+    harness.ask("how do i freeze my account", "freeze")
+    harness.ask("how can i freeze my account", "freeze")
+    copied = asyncio.run(harness.cache.copy_evidence())
+    harness.ask("how could i freeze my account", "freeze")
+
+    assert [evidence.learned for evidence in copied.values()] == [1]

@@ -12,11 +12,11 @@ from proxy.fast_path.small_first.call_traits import read_traits
 from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.fast_path.small_first.loss_control import LossPromise, new_control
 from proxy.services.fast_path.small_first_states import (
-    StateFiles,
-    StoredState,
     TeamControl,
+    small_first_files,
     state_pieces,
 )
+from proxy.services.fast_path.state_files import StateFiles
 
 KEY = ("team_1", "first")
 TRAITS = read_traits("Say the number 1.", has_schema=False, tools=0, turns=1)
@@ -30,15 +30,15 @@ def state(calls: int = 300) -> TeamControl:
     return made
 
 
-def save(files: StateFiles, states: dict[tuple[str, str], TeamControl]) -> None:
+def save(files: StateFiles[TeamControl], states: dict[tuple[str, str], TeamControl]) -> None:
     asyncio.run(files.save(states))
 
 
 def test_state_is_as_it_was_after_a_restart(tmp_path):
     saved = state()
-    save(StateFiles(tmp_path), {KEY: saved})
+    save(small_first_files(tmp_path), {KEY: saved})
 
-    loaded = StateFiles(tmp_path).load()
+    loaded = small_first_files(tmp_path).load()
 
     assert loaded == {KEY: saved}
     draws = (0.5, 0.5)
@@ -47,7 +47,7 @@ def test_state_is_as_it_was_after_a_restart(tmp_path):
 
 
 def test_only_states_that_changed_are_written_again(tmp_path):
-    files, states = StateFiles(tmp_path), {KEY: state(), ("team_2", "first"): state()}
+    files, states = small_first_files(tmp_path), {KEY: state(), ("team_2", "first"): state()}
     save(files, states)
     for path in tmp_path.iterdir():
         path.unlink()
@@ -55,7 +55,7 @@ def test_only_states_that_changed_are_written_again(tmp_path):
     states[KEY].control.decide("new", "chat", TRAITS, (0.5, 0.5))
     save(files, states)
 
-    assert set(StateFiles(tmp_path).load()) == {KEY}
+    assert set(small_first_files(tmp_path).load()) == {KEY}
 
 
 def test_state_is_encoded_on_a_thread_as_it_was_when_saving_began(tmp_path):
@@ -63,19 +63,19 @@ def test_state_is_encoded_on_a_thread_as_it_was_when_saving_began(tmp_path):
     live.control.decide("awaited", "chat", TRAITS, (0.0, 0.0))
     before = copy.deepcopy(live)
 
-    async def run_late(function: Any, path: Path, stored: Any) -> None:
+    async def run_late(function: Any, key: Any, stored: Any) -> None:
         assert not isinstance(stored, bytes)
         for number in range(60):
             live.control.decide(f"late {number}", "other", TRAITS, (0.0, 0.0))
             live.control.learn("chat", TRAITS, 1.0)
         live.control.record_verdict("awaited", Verdict.WORSE)
         live.pairs += 1
-        function(path, stored)
+        function(key, stored)
 
-    save(StateFiles(tmp_path, run_late), {KEY: live})
+    save(small_first_files(tmp_path, run_late), {KEY: live})
 
     assert live != before
-    assert StateFiles(tmp_path).load() == {KEY: before}
+    assert small_first_files(tmp_path).load() == {KEY: before}
 
 
 def test_large_state_is_encoded_in_pieces_that_stop_other_threads_for_a_moment_only():
@@ -85,17 +85,16 @@ def test_large_state_is_encoded_in_pieces_that_stop_other_threads_for_a_moment_o
     large.control.model.features = {f'a "{number}"': record for number in range(100)}
     for number in range(3_000):
         large.control.decide(str(number), "chat", TRAITS, (0.0, 0.0))
-    stored = StoredState(form="", team='"features":{}', rule='"pending":{}', state=large)
 
-    pieces = list(state_pieces(stored))
+    pieces = list(state_pieces(large))
 
     assert max(map(len, pieces)) < 32_768
     assert sum(map(len, pieces)) > 1_000_000
-    assert msgspec.json.decode(b"".join(pieces), type=StoredState) == stored
+    assert msgspec.json.decode(b"".join(pieces), type=TeamControl) == large
 
 
 def test_file_goes_with_its_state(tmp_path):
-    files = StateFiles(tmp_path)
+    files = small_first_files(tmp_path)
     save(files, {KEY: state()})
 
     save(files, {})
@@ -105,23 +104,23 @@ def test_file_goes_with_its_state(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b'{"form": "old", "team": "a", "rule": "b", "state": {}}', b"\xff"],
+    [b"", b"{", b'{"form": "old", "team": "a", "name": "b", "state": {}}', b"\xff"],
     ids=["empty", "torn", "of another form", "no text"],
 )
 def test_file_that_cannot_be_read_is_left_out(tmp_path, content):
-    save(StateFiles(tmp_path), {KEY: state()})
+    save(small_first_files(tmp_path), {KEY: state()})
     (tmp_path / "other.json").write_bytes(content)
 
-    assert set(StateFiles(tmp_path).load()) == {KEY}
+    assert set(small_first_files(tmp_path).load()) == {KEY}
 
 
 def test_state_that_cannot_be_written_stops_nothing(tmp_path, caplog):
     (tmp_path / "file").write_text("no folder")
 
-    save(StateFiles(tmp_path / "file"), {KEY: state(1)})
+    save(small_first_files(tmp_path / "file"), {KEY: state(1)})
 
     assert "was not stored" in caplog.text
 
 
 def test_nothing_is_loaded_from_a_folder_that_is_not_there(tmp_path: Path):
-    assert StateFiles(tmp_path / "none").load() == {}
+    assert small_first_files(tmp_path / "none").load() == {}
