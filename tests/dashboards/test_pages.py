@@ -137,7 +137,7 @@ def test_a_healthy_objective_with_bad_calls_says_what_that_means():
     page = page_outline(objectives=[an_objective(state="healthy", level=0, why="", burn=0.4)])
 
     assert "healthy within its error budget as asked" in page.text
-    assert "Healthy: it is met" in page.text
+    assert "Healthy it is met" in page.text
 
 
 def test_an_objective_without_events_is_shown_as_asked():

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from compaction.facts.message_worth import message_factors, region_words
@@ -47,7 +49,7 @@ def test_a_word_that_stands_again_in_a_file_keeps_65_percent_of_its_worth():
 def test_names_of_the_last_two_turns_count_twice_beside_records_wherever_the_region_ends(
     found: list[str], ratio: float
 ):
-    results = [call_and_result("find", result) for result in found]
+    results: list[Any] = [call_and_result("find", result) for result in found]
     turns = [user("Orders?"), *results, user("What of W-4711?"), assistant("W."), user("Stop it.")]
     end = len(turns) + len(found) - 1
     worths = []

@@ -21,7 +21,7 @@ def a_call(n: int, started: float, **changes: Any) -> Receipt:
 
 
 def minutes(engine: Engine, **changes: Any) -> MinutesView:
-    question = {"window": "1h", "by": "route", "only": ALL_CALLS, "now": NOW}
+    question: dict[str, Any] = {"window": "1h", "by": "route", "only": ALL_CALLS, "now": NOW}
     return minutes_view(Readers(engine), MinutesQuestion(**(question | changes)))
 
 
