@@ -7,13 +7,14 @@ from typing import Final
 import msgspec
 
 from slo.budgets.budget import EVERY
-from slo.policies.entries import FEATURE, TEAM, duration, name_field
+from slo.policies.entries import FEATURE, TEAM, duration, name_field, share
 from slo.toml.fields import Field, flag, read_fields
 from slo.toml.table_reader import TableReader, describe_value
 
 #: Seconds for which an answer is kept where the file does not say, and the longest it may say.
 _DEFAULT_TTL_S: Final = 3_600.0
 MAX_TTL_S: Final = 30 * 86_400.0
+_DEFAULT_MAX_WRONG: Final = 0.005
 _MAX_IGNORED_FIELDS: Final = 20
 #: Names of a body's fields, from the outside in, with dots between them.
 _FIELD_PATH: Final = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}")
@@ -30,6 +31,7 @@ class AnswerCachePolicy(msgspec.Struct, frozen=True, kw_only=True):
             repeat.
         ignore_fields: Fields of a body, from the outside in, that make no call another one.
         similar: True if answers to similar questions may be given, once that is proved to be right.
+        max_wrong: Share of those answers that may be wrong.
     """
 
     name: str
@@ -39,6 +41,7 @@ class AnswerCachePolicy(msgspec.Struct, frozen=True, kw_only=True):
     reusable: bool = False
     ignore_fields: tuple[tuple[str, ...], ...] = ()
     similar: bool = False
+    max_wrong: float = _DEFAULT_MAX_WRONG
 
     def covers(self, team: str, feature: str) -> bool:
         """True if it is about calls of this team and feature."""
@@ -109,8 +112,17 @@ FIELDS: Final = (
     ),
     flag(
         "similar",
-        "`true`: also the answer to a similar question, from the score on at which at most 0.5 %"
-        " of such answers are proved to be wrong; needs answers that repeat, such as classes",
+        "`true`: also the answer to a similar question, from the score on at which at most"
+        " `max_wrong` of such answers are proved to be wrong; needs answers that repeat, such as"
+        " classes",
         default=False,
+    ),
+    Field(
+        "max_wrong",
+        share,
+        _DEFAULT_MAX_WRONG,
+        "share of answers to similar questions that may be wrong; a larger one is proved sooner",
+        shown='`"0.5%"`',
+        example="0.5%",
     ),
 )

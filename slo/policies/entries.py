@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final, Protocol, TypeVar
 
 from slo.budgets.budget import EVERY, UnpricedPolicy
@@ -52,6 +53,22 @@ def read_entries(
             named.add(entry.name)
         entries.append(entry)
     return tuple(entries)
+
+
+def share(table: TableReader, field: Field) -> float | None:
+    """A percentage from 0.1 % to 30 %, such as ``"1%"``."""
+    value = table.nodes[field.key].value
+    part = None
+    if isinstance(value, str) and value.endswith("%"):
+        try:
+            part = float(Decimal(value[:-1]) / 100)
+        except ArithmeticError:
+            part = None
+    if part is None or not 0.001 <= part <= 0.3:
+        fix = f'write 0.1 % to 30 %, such as "{field.example}"'
+        table.add_problem(field.key, f"is {describe_value(value)}", fix)
+        return None
+    return part
 
 
 def name_field(example: str) -> Field:

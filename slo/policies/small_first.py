@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from slo.budgets.budget import EVERY
-from slo.policies.entries import FEATURE, TEAM, name_field
+from slo.policies.entries import FEATURE, TEAM, name_field, share
 from slo.toml.fields import Field, list_of, read_fields
 from slo.toml.table_reader import TableReader, describe_value
 
@@ -75,22 +75,6 @@ def small_first(table: TableReader) -> SmallFirst:
     return rule
 
 
-def _share(table: TableReader, field: Field) -> float | None:
-    """A percentage from 0.1 % to 30 %, such as ``"1%"``."""
-    value = table.nodes[field.key].value
-    share = None
-    if isinstance(value, str) and value.endswith("%"):
-        try:
-            share = float(Decimal(value[:-1]) / 100)
-        except ArithmeticError:
-            share = None
-    if share is None or not 0.001 <= share <= 0.3:
-        fix = f'write 0.1 % to 30 %, such as "{field.example}"'
-        table.add_problem(field.key, f"is {describe_value(value)}", fix)
-        return None
-    return share
-
-
 def _margin(table: TableReader, field: Field) -> float | None:
     value = table.nodes[field.key].value
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
@@ -139,7 +123,7 @@ FIELDS: Final = (
     Field("judge", str, "", "model that compares answers; none: the one asked for"),
     Field(
         "max_loss",
-        _share,
+        share,
         0.01,
         "share of a team's calls under the rule that may get a worse answer",
         shown='`"1%"`',
@@ -147,7 +131,7 @@ FIELDS: Final = (
     ),
     Field(
         "judged_share",
-        _share,
+        share,
         0.1,
         "share of calls whose two answers are compared at most",
         shown='`"10%"`',
@@ -155,7 +139,7 @@ FIELDS: Final = (
     ),
     Field(
         "judge_error",
-        _share,
+        share,
         0.1,
         "share of comparisons that is wrong, until it is estimated from both orders",
         shown='`"10%"`',

@@ -107,7 +107,7 @@ class SimilarAnswerCache:
         if answer is not None or waiting is None or self._lookups >= _MAX_LOOKUPS:
             return answer
         self._lookups += 1
-        lookup = asyncio.ensure_future(asyncio.to_thread(self._look_up, request.call, waiting))
+        lookup = asyncio.ensure_future(asyncio.to_thread(self._look_up, request, waiting))
         lookup.add_done_callback(self._end_lookup)
         await asyncio.wait({lookup}, timeout=_LOOKUP_DEADLINE_S)
         if not lookup.done():
@@ -155,11 +155,11 @@ class SimilarAnswerCache:
         self._waiting.pop(request.key, None)
         return msgspec.structs.replace(answer, notes=(*answer.notes, _NOTE))
 
-    def _look_up(self, call: Call, waiting: _Asked) -> tuple[Finding, bool]:
+    def _look_up(self, request: CacheRequest, waiting: _Asked) -> tuple[Finding, bool]:
         """Return the finding for a question, and True if it is given; runs on a thread."""
         with self._lock:
-            finding = self._answers(call, waiting.context).find(waiting.question)
-            checked = self._evidence_of(call).checked_share(_CHECKED_SHARE)
+            finding = self._answers(request, waiting.context).find(waiting.question)
+            checked = self._evidence_of(request).checked_share(_CHECKED_SHARE)
         return finding, finding.is_served and self._dice() >= checked
 
     def _learn(self, request: CacheRequest, waiting: _Asked, answer: CachedAnswer) -> None:
@@ -169,7 +169,7 @@ class SimilarAnswerCache:
             return
         digest = answer_digest(text)
         with self._lock:
-            answers = self._answers(request.call, waiting.context)
+            answers = self._answers(request, waiting.context)
             finding = waiting.finding
             if finding is None:
                 finding = answers.find(waiting.question)
@@ -178,24 +178,25 @@ class SimilarAnswerCache:
             answers.remember(request.key, finding, digest)
             self._make_room()
 
-    def _answers(self, call: Call, context: str) -> SimilarAnswers:
+    def _answers(self, request: CacheRequest, context: str) -> SimilarAnswers:
         """The answered questions of a context, which is used by this."""
         answers = self._contexts.get(context)
         if answers is None:
-            answers = ngram_answers(self._evidence_of(call), _MAX_QUESTIONS)
+            answers = ngram_answers(self._evidence_of(request), _MAX_QUESTIONS)
             self._contexts[context] = answers
         self._contexts.move_to_end(context)
         return answers
 
-    def _evidence_of(self, call: Call) -> SimilarityEvidence:
+    def _evidence_of(self, request: CacheRequest) -> SimilarityEvidence:
         """The evidence of the team's feature; of too many, the one unused for longest is lost."""
-        feature = (call.key.team, call.feature)
+        feature = (request.call.key.team, request.call.feature)
         evidence = self._evidence.get(feature)
         if evidence is None:
             evidence = self._evidence[feature] = no_evidence()
             if len(self._evidence) > _MAX_FEATURES:
                 self._evidence.popitem(last=False)
         self._evidence.move_to_end(feature)
+        evidence.promise = request.policy.max_wrong
         return evidence
 
     def _make_room(self) -> None:

@@ -8,7 +8,8 @@ serves wherever a neighbour passes the gates and is right. Then: hard negatives,
 pass the gates; paraphrases, of which many should; runs that prove what is not so; drifts, and the
 hits until they stop serving.
 
-Usage: python -m tests.bench.similarity FOLDER [--seeds 10] [--only NAME] [--negatives 100000]
+Usage: python -m tests.bench.similarity FOLDER [--seeds 10] [--only NAME] [--max-wrong 0.005]
+[--negatives 100000]
 FOLDER has ``clinc/data_full.json``, ``banking/train.csv``, ``banking/test.csv`` and
 ``mock_data.json``; what is absent is left out. NAME.npy beside them holds embeddings by row.
 """
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--only", default="")
+    parser.add_argument("--max-wrong", type=float, default=0.005)
     parser.add_argument("--negatives", type=int, default=100_000)
     options = parser.parse_args()
     found: dict[str, list[AskedQuestion]] = {}
@@ -59,7 +61,7 @@ def main() -> None:
             print(f"{name}: skipped, {options.folder / name} is absent")
     for name, questions in found.items():
         if options.only in {"", name}:
-            _print_trial(options.folder, name, questions, options.seeds)
+            _print_trial(options, name, questions)
     pairs = _pairs(options.folder)
     if options.only in {"", "negatives"}:
         sentences = [(q.text, q.text) for rows in found.values() for q in rows]
@@ -80,15 +82,18 @@ def _pairs(folder: Path) -> list[tuple[str, str]]:
     return []
 
 
-def _print_trial(folder: Path, name: str, questions: Sequence[AskedQuestion], seeds: int) -> None:
+def _print_trial(
+    options: argparse.Namespace, name: str, questions: Sequence[AskedQuestion]
+) -> None:
     """One table a kind of vectors: hits and wrong ones of each rule, over all seeds."""
     kinds: dict[str, Any] = {"hashed n-grams": None}
+    folder, seeds = options.folder, options.seeds
     if (folder / f"{name}.npy").exists():
         import numpy as np  # noqa: PLC0415 # only with embeddings
 
         kinds["embeddings"] = list(np.load(folder / f"{name}.npy"))
     for kind, vectors in kinds.items():
-        trial = Trial(questions, vectors)
+        trial = Trial(questions, vectors, options.max_wrong)
         rows: dict[str, list[TrialResult]] = defaultdict(list)
         for seed in range(seeds):
             for served in trial.run(seed):

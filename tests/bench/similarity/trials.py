@@ -41,8 +41,11 @@ class TrialResult(NamedTuple):
 class Trial:
     """A set of questions with the neighbours of each, to be asked in many orders."""
 
-    def __init__(self, questions: Sequence[AskedQuestion], vectors: Sequence[Any] | None) -> None:
+    def __init__(
+        self, questions: Sequence[AskedQuestion], vectors: Sequence[Any] | None, promise: float
+    ) -> None:
         self.questions = questions
+        self._promise = promise
         self._answered = []
         for place, (text, answer) in enumerate(questions):
             question = read_question(text)
@@ -70,7 +73,7 @@ class Trial:
 
     def _learn(self, order: Sequence[int]) -> tuple[SimilarityEvidence, list[tuple[float, bool]]]:
         """The evidence after all questions of an order went upstream, and the later scores."""
-        evidence, kept = no_evidence(_PROMISE), _KeptQuestions()
+        evidence, kept = no_evidence(self._promise), _KeptQuestions()
         scores: list[tuple[float, bool]] = []
         for place in order:
             chosen = self._candidate(place, kept)

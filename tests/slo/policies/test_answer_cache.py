@@ -23,6 +23,14 @@ def test_ignored_fields_are_paths_in_one_order():
     assert policy.reusable
 
 
+def test_share_of_wrong_answers_is_half_a_percent_unless_the_table_says_otherwise():
+    (policy, lax) = policies(
+        'name = "a"\nsimilar = true\n[[answer_cache]]\nname = "b"\nmax_wrong = "1%"'
+    )
+
+    assert (policy.max_wrong, lax.max_wrong) == (0.005, 0.01)
+
+
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
@@ -35,6 +43,7 @@ def test_ignored_fields_are_paths_in_one_order():
         ('name = "a"\nignore_fields = ["a", "a"]', "is no list of fields"),
         ('name = "a"\nignore_fields = [1]', "is no list of fields"),
         ('name = "a"\nignore_fields = ["messages"]', "has messages, which makes two calls differ"),
+        ('name = "a"\nmax_wrong = 0.5', 'write 0.1 % to 30 %, such as "0.5%"'),
         ('name = "a"\nignored = ["a"]', "ignored: is not known; did you mean ignore_fields"),
     ],
 )

@@ -45,8 +45,7 @@ class SimilarHarness:
         return asyncio.run(self._ask(body_of(question, system), answer, fields))
 
     async def _ask(self, body: bytes, answer: str, fields) -> CachedAnswer | None:
-        request = await self.cache.read(call(body, **fields), (route(),))
-        assert request is not None
+        request = await self._request(body, **fields)
         found = self.cache.find(request) or await self.cache.fetch(request)
         if found is None and answer:
             changes = {
@@ -59,9 +58,18 @@ class SimilarHarness:
             await self.cache.keep(request, msgspec.structs.replace(ANSWER, **changes))
         return found
 
+    @property
+    def evidence(self):
+        return self.cache._evidence_of(asyncio.run(self._request(body_of("x"))))
+
+    async def _request(self, body: bytes, **fields):
+        request = await self.cache.read(call(body, **fields), (route(),))
+        assert request is not None
+        return request
+
     def prove(self):
         """The evidence of the feature, proved at every score."""
-        evidence = self.cache._evidence_of(call(body_of("x")))
+        evidence = self.evidence
         evidence.points = [OperatingPoint(score=-9.0, checked=1_300, wrong=0, bound=0.004)]
         return evidence
 
@@ -111,7 +119,7 @@ def test_every_call_before_a_proof_teaches_without_costing_one():
     harness.ask("how do i freeze my account", "freeze")
     harness.ask("how can i freeze my account", "Freeze.")
 
-    evidence = harness.cache._evidence_of(call(body_of("x")))
+    evidence = harness.evidence
     assert evidence.learned == 1
     assert evidence.verifier.weights[0] > 0
 
@@ -166,3 +174,15 @@ def test_copied_evidence_stays_as_it_is_while_calls_go_on():
     harness.ask("how could i freeze my account", "freeze")
 
     assert [evidence.learned for evidence in copied.values()] == [1]
+
+
+def test_share_that_a_policy_allows_to_be_wrong_decides_what_is_proved():
+    strict, lax = (
+        SimilarHarness(msgspec.structs.replace(POLICY, max_wrong=share)) for share in (0.003, 0.01)
+    )
+    for each in (strict, lax):
+        each.prove()
+        each.ask("how do i freeze my account", "freeze")
+
+    assert strict.ask("how can i freeze my account") is None
+    assert lax.ask("how can i freeze my account") is not None
