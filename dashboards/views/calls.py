@@ -229,6 +229,8 @@ class CallStory:
         user: Keyed hash of the end user; "" for none.
         endpoint: Path below ``/v1/``.
         cost_nanos: Effective cost of all attempts; null where one is unknown.
+        direct_nanos: Estimated cost of the same call sent directly: with what planning, compaction,
+            the fast path and discounts saved; null where it is unknown or another model answered.
     """
 
     call_id: str
@@ -240,5 +242,6 @@ class CallStory:
     endpoint: str
     requested: str
     cost_nanos: int | None
+    direct_nanos: int | None
     attempts: Sequence[AttemptStory]
     keeps_prompt: bool

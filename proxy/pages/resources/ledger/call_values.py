@@ -52,8 +52,25 @@ def call_story(
         endpoint=first.endpoint,
         requested=first.model,
         cost_nanos=total_nanos(receipt.spent_nanos for receipt in receipts),
+        direct_nanos=_direct_nanos(receipts),
         attempts=[_attempt_story(receipt, catalog) for receipt in receipts],
         keeps_prompt=any(receipt.prompt is not None for receipt in receipts),
+    )
+
+
+def _direct_nanos(receipts: Sequence[Receipt]) -> int | None:
+    """Estimated cost of a call sent directly; None where a cost is unknown or it was rerouted."""
+    if any(receipt.reroute_reason for receipt in receipts):
+        return None
+    spent = total_nanos(receipt.spent_nanos for receipt in receipts)
+    if spent is None:
+        return None
+    return spent + sum(
+        (receipt.planning_nanos or 0)
+        + (receipt.compaction_nanos or 0)
+        + (receipt.fast_path_nanos or 0)
+        + ((receipt.list_nanos or 0) - (receipt.cost_nanos or 0))
+        for receipt in receipts
     )
 
 

@@ -2,7 +2,7 @@ from msgspec.structs import replace
 
 from proxy.pages.resources.ledger.call_values import call_story, cost_lines
 from proxy.records.prompt_segments import CacheMark, PromptSegments
-from proxy.records.receipt import Outcome, ServedBy
+from proxy.records.receipt import Outcome, Receipt, ServedBy
 from slo.price import call_cost
 from slo.usage import Usage
 from tests.fakes.chaos import two_model_catalog
@@ -103,3 +103,20 @@ def test_a_planned_call_says_where_its_segments_and_marks_stand() -> None:
     ]
     assert "segments" not in dict(attempt.facts)
     assert call_story([a_receipt(1)], {}, CATALOG).attempts[0].prompt is None
+
+
+def test_call_says_what_it_would_have_cost_sent_directly() -> None:
+    plain = a_receipt(1, cost_nanos=80, list_nanos=100)
+    saved = replace(plain, planning_nanos=50, compaction_nanos=-20, conversation="ab")
+    hit = a_receipt(1, route="", served_by=ServedBy.CACHE, fast_path_nanos=70, usage=None)
+    unpriced = a_receipt(1, cost_nanos=None, list_nanos=None)
+    rerouted = replace(saved, reroute_reason="slow")
+
+    def direct(*receipts: Receipt) -> int | None:
+        return call_story(receipts, {}, CATALOG).direct_nanos
+
+    assert direct(plain) == 100
+    assert direct(saved) == 130
+    assert direct(replace(hit, cost_nanos=0, list_nanos=0)) == 70
+    assert direct(unpriced) is None
+    assert direct(rerouted) is None
