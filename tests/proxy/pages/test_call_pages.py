@@ -183,7 +183,7 @@ def test_the_fast_path_page_shows_calls_by_what_served_them_and_escapes_features
     assert EVIL not in page
     assert f'<th scope="row">{EVIL}<small>' in html
     assert '<td data-name="From cache" class="number">1</td>' in html
-    assert "Fast path: answers given before $1" in html
+    assert '<h2>Answers given before</h2><p class="value">$1.00</p>' in html
     assert "weighed no call for a small model yet" in html
 
 
