@@ -16,14 +16,14 @@ from compaction.reading.message import ParsedMessage, Voice
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.value_tokens import SPACELESS_SCRIPTS
 
-_ascii_words = re.compile(r"\w+(?:[.@/-]\w+)*", re.ASCII).findall
+_ascii_words = re.compile(r"\w++(?:[.@/-]\w++)*+", re.ASCII).findall
 _L: Final = rf"[^\W{SPACELESS_SCRIPTS}]"
 _spaced_words = re.compile(rf"{_L}+(?:[.@/-]{_L}+)*").findall
 #: In scripts that are written without spaces, any two letters in a row: a name is found again
 #: wherever it begins.
 _letter_pairs = re.compile(rf"(?=([{SPACELESS_SCRIPTS}]{{2}}))").findall
-#: A letter or figure beyond ASCII.
-_foreign_letter = re.compile(r"[^\W\x00-\x7f]").search
+_letter = re.compile(r"\w").search
+_ASCII: Final = bytes(range(128))
 _is_value = re.compile(r"\d|\w[_.@/-]\w|[a-z][A-Z]").search
 #: Worth of each character of a word that holds a figure, of one that begins with a capital, and of
 #: any other; further characters tell no more.
@@ -50,7 +50,8 @@ def words_of(text: str) -> list[str]:
     """The words of a text."""
     if text.isascii():
         return _ascii_words(text)
-    if _foreign_letter(text):
+    foreign = text.encode(errors="surrogatepass").translate(None, _ASCII)
+    if _letter(foreign.decode(errors="replace")):
         return _spaced_words(text) + _letter_pairs(text)
     return _ascii_words(text.encode("ascii", "replace").decode())
 
@@ -58,6 +59,11 @@ def words_of(text: str) -> list[str]:
 def distinct_words(text: str) -> frozenset[str]:
     """The words of a text, each once."""
     return frozenset(words_of(text))
+
+
+def _is_small(word: str) -> bool:
+    """True if a word is letters alone, and no capital among them."""
+    return word.isalpha() and word.islower()
 
 
 def text_size(text: str) -> int:
@@ -124,7 +130,7 @@ class RegionWords:
     def _weigh(self, words: AbstractSet[str]) -> None:
         """Notes the worth of words that are worth anything."""
         counts, named, later, worths = self._counts, self._named, self._later, self._worths
-        values = set(filter(_is_value, words))
+        values = {word for word in words if not _is_small(word) and _is_value(word)}
         for word in words:
             if word in values:
                 form = _VALUE_FORM

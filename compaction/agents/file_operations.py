@@ -150,9 +150,9 @@ _PATCH_EFFECTS: Final = {
 _SHOWN: Final = re.compile(r"\[File: (.{1,400}?) \(\d+ lines")
 #: Regular expression for the beginning of a result that says that an edit was not made.
 _FAILED_EDIT: Final = re.compile(
-    r"no replacement|no changes? (?:was|were|made)|not found|could ?n[o']t|cannot|did not|didn't"
-    r"|does not exist|no match|failed|syntax error|not (?:applied|unique|been)"
-    r"|tool_use_error|invalid|must be unique|multiple (?:occurrences|matches)|error",
+    r"(?=[cdefimnst])(?:no replacement|no changes? (?:was|were|made)|not found|could ?n[o']t|cannot"
+    r"|did not|didn't|does not exist|no match|failed|syntax error|not (?:applied|unique|been)"
+    r"|tool_use_error|invalid|must be unique|multiple (?:occurrences|matches)|error)",
     re.IGNORECASE,
 ).search
 #: Maximum characters of a result's first line that are searched for that.

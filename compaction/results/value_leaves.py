@@ -73,7 +73,7 @@ _spans = re.compile(
 #: Regular expression for a word that is a value: with a digit, or a code such as JFK.
 _valued = re.compile(r"\D*\d.*|[A-Z]{2,5}", re.DOTALL).fullmatch
 #: Regular expression for a key that is a value, not the name of a column.
-_telling_key = re.compile(r"[^a-z_].*|.*(?:\d\d|[^\w.]).*", re.DOTALL).fullmatch
+_telling_key = re.compile(r"\A[^a-z_]|\d\d|[^\w.]").search
 
 
 def value_leaves(text: str) -> tuple[str, ...]:
