@@ -143,8 +143,8 @@ class AnswerCheckServer(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        assert asked["answer"]["choices"]
-        verdict = {"accept": "1" in asked["request"]["messages"][-1]["content"]}
+        assert asked["answer"].get("choices") or asked["answer"]["output"]
+        verdict = {"accept": "number 1" in json.dumps(asked["request"])}
         reply = json.dumps(verdict).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(reply)))
@@ -163,11 +163,26 @@ def test_a_teams_own_service_accepts_the_small_answer_or_has_the_large_one_given
         with fallback_gateway(tmp_path, rule) as running:
             accepted = receipts(running, ask(running, 1))
             refused = receipts(running, ask(running, 2))
+            of_responses = receipts(running, respond(running, 2))
         service.shutdown()
 
     assert [one.served_by for one in accepted] == [ServedBy.SMALL]
     assert [one.served_by for one in refused] == [ServedBy.SMALL, ServedBy.LARGE]
     assert refused[0].error == "small_answer_rejected"
+    assert [one.served_by for one in of_responses] == [ServedBy.SMALL, ServedBy.LARGE]
+
+
+def respond(gateway: FallbackGateway, number: int) -> str:
+    """The id of a call of the Responses API."""
+    answer = httpx.post(
+        f"{gateway.url}/responses",
+        json={"model": "main", "input": f"Say the number {number}.", "store": False},
+        headers={"authorization": f"Bearer {gateway.key}", **EASY},
+        verify=PLAIN,
+        trust_env=False,
+    )
+    assert answer.status_code == 200, answer.text
+    return str(answer.headers["x-request-id"])
 
 
 def test_calls_of_other_features_are_not_weighed(gateway):

@@ -150,16 +150,19 @@ def upstream_answer(
 
 
 async def check_answer(attempt: Attempt, step: AnsweredAttempt) -> AnsweredAttempt:
-    """Check a small model's whole answer to a chat call where its choice asks for that.
+    """Check a small model's whole answer where its choice asks for that.
+
+    The team's own service is asked about answers of every API; other checks read those of chat.
 
     Raises:
         UpstreamError: If it fails; the answer is closed with the attempt.
     """
     rules, call = attempt.choice.checks, attempt.context.call
-    if rules is None or not step.answer.is_whole or call.endpoint != CHAT:
+    if rules is None or not step.answer.is_whole:
         return step
-    context, answer = attempt.context, step.answer.first_piece
-    failure = await _failed_check(rules, call.body, answer)
+    context, answer, failure = attempt.context, step.answer.first_piece, ""
+    if call.endpoint == CHAT:
+        failure = await _failed_check(rules, call.body, answer)
     if not failure and rules.webhook is not None:
         transport = context.deps.transport
         with context.timeline.waiting:

@@ -222,7 +222,7 @@ class SmallFirstRouting:
         rule = next(first, None)
         if rule is None or not rule.small:
             return None
-        may_check = call.endpoint == CHAT and not call.is_streaming
+        may_check = not call.is_streaming and (call.endpoint == CHAT or bool(rule.check_url))
         return rule if may_check or rule.mode is SmallFirstMode.ROUTER else None
 
     def _small_model(self, rule: SmallFirst, call: Call, decision: RoutingDecision) -> Model | None:

@@ -186,6 +186,16 @@ def test_answers_that_cannot_be_checked_go_through_no_cascade(fields):
     assert SmallFirstHarness(CASCADE).decide(**fields).choices[0].served_by is ServedBy.NOBODY
 
 
+def test_a_cascade_by_the_teams_own_service_covers_whole_answers_of_every_api():
+    rule = msgspec.structs.replace(CASCADE, check_url="https://checks.test/")
+
+    whole = SmallFirstHarness(rule).decide(endpoint="messages")
+    stream = SmallFirstHarness(rule).decide(endpoint="messages", body={"stream": True})
+
+    assert whole.choices[0].served_by is ServedBy.SMALL
+    assert stream.choices[0].served_by is ServedBy.NOBODY
+
+
 def test_a_cascade_that_loses_too_much_asks_the_large_model_and_says_so_once(caplog):
     harness = SmallFirstHarness(CASCADE)
     harness.decide()
