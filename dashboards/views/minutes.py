@@ -20,23 +20,25 @@ _P50, _P95 = 50, 95
 
 
 class EndedCall(NamedTuple):
-    """The end of a call, as far as it counts here.
+    """The end of a call, or an attempt before it, as far as it counts here.
 
     Attributes:
         started: Arrival, in seconds since the epoch.
         value: Value of the dimension.
-        duration: Seconds to the end.
-        ttft: Seconds to the first content byte; None without one.
+        duration: Seconds to the end; None where it was not answered.
+        ttft: Seconds to the first content byte; None without one, and where it was not answered.
         error: The error's code where the call was refused, failed or broke off; "" elsewhere.
         cost_nanos: Cost in nano-dollars; None where unknown.
+        is_end: False for an attempt before the last, of which the cost alone counts.
     """
 
     started: float
     value: str
-    duration: float
+    duration: float | None
     ttft: float | None
     error: str
     cost_nanos: int | None
+    is_end: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ class WindowTotals:
 
     Attributes:
         errors: Calls that were refused, failed or broke off.
-        cost_nanos: Known cost, in nano-dollars.
+        cost_nanos: Known cost of all attempts, in nano-dollars.
         p50: Median of durations in seconds.
         ttft_p95: Seconds to the first content byte that 95 of 100 calls stay within.
     """
@@ -103,10 +105,10 @@ class MinutesView:
 
 def call_totals(calls: Sequence[EndedCall]) -> WindowTotals:
     """Sums and percentiles of calls."""
-    durations = sorted(call.duration for call in calls if not call.error)
+    durations = sorted(call.duration for call in calls if call.duration is not None)
     firsts = sorted(call.ttft for call in calls if call.ttft is not None)
     return WindowTotals(
-        calls=len(calls),
+        calls=sum(call.is_end for call in calls),
         errors=sum(bool(call.error) for call in calls),
         cost_nanos=sum(call.cost_nanos or 0 for call in calls),
         p50=_nearest_rank(durations, _P50),
@@ -132,8 +134,8 @@ def totals_by_value(calls: Sequence[EndedCall]) -> list[tuple[str, WindowTotals]
     grouped: dict[str, list[EndedCall]] = defaultdict(list)
     for call in calls:
         grouped[call.value].append(call)
-    ranked = sorted(grouped.items(), key=lambda group: (-len(group[1]), group[0]))
-    return [(value, call_totals(group)) for value, group in ranked]
+    totals = [(value, call_totals(group)) for value, group in grouped.items()]
+    return sorted(totals, key=lambda total: (-total[1].calls, total[0]))
 
 
 def _nearest_rank(ascending: Sequence[float], percent: int) -> float | None:

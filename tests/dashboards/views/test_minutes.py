@@ -19,7 +19,7 @@ def a_call(started: float = 0.0, **fields: Any) -> EndedCall:
 
 def test_totals_count_errors_and_leave_their_times_out_of_percentiles() -> None:
     calls = [a_call(duration=float(n)) for n in range(1, 101)]
-    totals = call_totals([*calls, a_call(duration=900.0, ttft=None, error="upstream_timeout")])
+    totals = call_totals([*calls, a_call(duration=None, ttft=None, error="upstream_timeout")])
 
     assert (totals.calls, totals.errors, totals.cost_nanos) == (101, 1, 505)
     assert (totals.p50, totals.p95, totals.ttft_p95) == (50.0, 95.0, 0.5)
@@ -43,6 +43,15 @@ def test_call_counts_in_the_bucket_that_it_arrived_in(started: float, counts: li
     buckets = totals_by_bucket([a_call(started)], [60, 120], 60)
 
     assert [bucket.calls for bucket in buckets] == counts
+
+
+def test_an_attempt_before_the_last_adds_its_cost_and_is_no_call() -> None:
+    earlier = a_call(value="lab/small", duration=None, ttft=None, is_end=False)
+    totals = dict(totals_by_value([a_call(), earlier, earlier]))
+
+    assert call_totals([a_call(), earlier]).cost_nanos == 10
+    assert [*totals] == ["lab/m", "lab/small"]
+    assert (totals["lab/small"].calls, totals["lab/small"].cost_nanos) == (0, 10)
 
 
 def test_values_with_most_calls_come_first() -> None:

@@ -105,7 +105,7 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
         query = _ended_query(search).limit(question.limit + 1)
         calls = [_ended_call(row, question.by) for row in connection.execute(query)]
     is_cut = len(calls) > question.limit
-    since = int(calls[-1].started) // bucket_s * bucket_s + bucket_s if is_cut else end - length
+    since = _first_whole(calls[-1].started, bucket_s, end) if is_cut else end - length
     calls = [call for call in calls if call.started >= since]
     starts = list(range(since, end, bucket_s))
     names = readers.team_names() if question.by == "team" else {}
@@ -127,18 +127,23 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
     )
 
 
+def _first_whole(oldest: float, bucket_s: int, end: int) -> int:
+    """The first bucket of which all is read; in the last one, the first such second."""
+    since = int(oldest) // bucket_s * bucket_s + bucket_s
+    return since if since < end else int(oldest) + 1
+
+
 def _ended_query(search: CallSearch) -> Select[Any]:
-    """Ends of calls of a period, newest first, with the columns of `EndedCall`."""
+    """Attempts of a period, newest first, with the columns of `EndedCall`."""
     calls = schema.calls.c
     return (
         select(
-            *(calls[name] for name in ("started", "duration", "ttft", "outcome", "error")),
+            *(calls[name] for name in ("started", "duration", "ttft", "outcome", "error", "final")),
             *(calls[name] for name in ("cost_nanos", "team", "feature", "model", "route")),
         )
         .where(
             calls.call_id >= id_floor(search.since),
             calls.call_id < id_floor(search.until),
-            calls.final == 1,
             calls.team != IDLE_TEAM,
             *_conditions(search),
         )
@@ -148,14 +153,16 @@ def _ended_query(search: CallSearch) -> Select[Any]:
 
 def _ended_call(row: Row[Any, Any], by: MinutesDimension) -> EndedCall:
     answering = answering_model(row.route or "", row.model or "")
-    has_failed = row.outcome in _ERRORS
+    is_end = bool(row.final)
+    is_answered = is_end and row.outcome == Outcome.ANSWERED
     return EndedCall(
         started=seconds(row.started),
         value=answering if by == "model" else getattr(row, by) or "",
-        duration=seconds(row.duration),
-        ttft=None if row.ttft is None else seconds(row.ttft),
-        error=(row.error or row.outcome) if has_failed else "",
+        duration=seconds(row.duration) if is_answered else None,
+        ttft=seconds(row.ttft) if is_answered and row.ttft is not None else None,
+        error=(row.error or row.outcome) if is_end and row.outcome in _ERRORS else "",
         cost_nanos=row.cost_nanos,
+        is_end=is_end,
     )
 
 

@@ -31,7 +31,7 @@ def test_window_ends_with_the_minute_that_runs_and_begins_an_hour_before(engine:
             a_call(1, THIS_MINUTE - 3_600, route="lab/old"),
             a_call(2, THIS_MINUTE - 3_500, route="lab/m"),
             a_call(3, THIS_MINUTE, route="lab/m", outcome=Outcome.FAILED, error="upstream_timeout"),
-            a_call(4, THIS_MINUTE, final=False),
+            a_call(4, THIS_MINUTE, route="lab/m", final=False),
             a_call(5, THIS_MINUTE, team=IDLE_TEAM),
         ]
     )
@@ -67,6 +67,31 @@ def test_window_of_too_many_calls_begins_with_the_first_whole_bucket_that_was_re
 
     assert shown.is_cut
     assert [bucket.calls for bucket in shown.buckets] == [1, 1]
+
+
+def test_window_of_too_many_calls_in_its_last_bucket_begins_within_that(engine: Engine) -> None:
+    inserter(engine)([a_call(n, THIS_MINUTE + n / 10) for n in range(30)])
+    shown = minutes(engine, limit=20)
+
+    assert shown.is_cut
+    assert shown.since == int(THIS_MINUTE) + 1
+    assert [bucket.calls for bucket in shown.buckets] == [20]
+
+
+def test_attempts_before_the_last_cost_and_callers_who_left_are_in_no_percentile(
+    engine: Engine,
+) -> None:
+    inserter(engine)(
+        [
+            a_call(1, THIS_MINUTE, route="lab/small", final=False, cost_nanos=3),
+            a_call(2, THIS_MINUTE, route="lab/m", cost_nanos=5, duration=1.0, ttft=0.5),
+            a_call(3, THIS_MINUTE, outcome=Outcome.HUNG_UP, cost_nanos=0, duration=60.0, ttft=9.0),
+        ]
+    )
+    total = minutes(engine).total
+
+    assert (total.calls, total.errors, total.cost_nanos) == (2, 0, 8)
+    assert (total.p95, total.ttft_p95) == (1.0, 0.5)
 
 
 def test_six_hours_have_buckets_of_five_minutes(engine: Engine) -> None:
