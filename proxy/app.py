@@ -173,6 +173,7 @@ def _include_fast_path(pages: FastAPI, fast_path: FastPath, context: AppContext)
     texts = contexts_router(context.opened, fast_path.contexts, authenticate, context.now)
     pages.include_router(texts)
     pages.state.small_first = fast_path.small_first
+    pages.state.similar_answers = fast_path.similar
     if fast_path.small_first is not None:
         pages.include_router(feedback_router(fast_path.small_first, authenticate))
     if fast_path.answers is not None:

@@ -80,6 +80,55 @@ class ProvedLoss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WrongHit:
+    """A check by which an answer to a similar question was found wrong; texts where allowed.
+
+    Attributes:
+        checked_at: Arrival of the call, in seconds since the epoch.
+        asked: The question that was asked.
+        answer: Its own answer, which the caller got.
+        similar: The words of the similar question.
+        similar_answer: Its answer, which would have been given.
+    """
+
+    checked_at: float
+    asked: str = ""
+    answer: str = ""
+    similar: str = ""
+    similar_answer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarProof:
+    """The proof that answers to similar questions are seldom wrong, of a team's feature.
+
+    Attributes:
+        is_served: True if they are given.
+        checked: Checked answers from the score on that is served, or would be first.
+        wrong: Those of them that were wrong.
+        bound: The share of wrong ones at most, 95 % sure at every moment.
+        max_wrong: The share that may be wrong.
+        checked_hits: Hits that were checked.
+        wrong_hits: Those of them that were wrong.
+        stops: Number of times that wrong hits ended serving.
+        last_wrong: The last wrong hits, the latest first.
+    """
+
+    team: str
+    team_name: str
+    feature: str
+    is_served: bool
+    checked: int
+    wrong: int
+    bound: float
+    max_wrong: float
+    checked_hits: int
+    wrong_hits: int
+    stops: int
+    last_wrong: Sequence[WrongHit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FastPathView:
     """The fast path in a period.
 
@@ -89,6 +138,7 @@ class FastPathView:
         parts: The same by part, those that have any.
         features: Features with a rule or with calls of the fast path, those that saved most first.
         proved: Bounds of small models as this process knows them, whatever the period.
+        similar: Proofs of answers to similar questions, as this process knows them.
     """
 
     first: date
@@ -98,3 +148,4 @@ class FastPathView:
     parts: Sequence[FastPathSaving]
     features: Sequence[FastPathFeature]
     proved: Sequence[ProvedLoss]
+    similar: Sequence[SimilarProof]

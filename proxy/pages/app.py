@@ -256,9 +256,10 @@ def _operations(
 
 
 def _show_fast_path(resource: FastPathResource, reloader: Reloader, app: FastAPI) -> None:
-    """Has the resource read the rules in force, and the small models that ``app.state`` names."""
+    """Has the resource read the rules in force, and the parts that ``app.state`` names."""
     resource.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
     resource.small_first = lambda: getattr(app.state, "small_first", None)
+    resource.similar = lambda: getattr(app.state, "similar_answers", None)
 
 
 def add_admin_pages(

@@ -32,6 +32,7 @@ class AnswerCachePolicy(msgspec.Struct, frozen=True, kw_only=True):
         ignore_fields: Fields of a body, from the outside in, that make no call another one.
         similar: True if answers to similar questions may be given, once that is proved to be right.
         max_wrong: Share of those answers that may be wrong.
+        show_wrong: True if texts of wrong ones may be kept, to be shown to who may see the page.
     """
 
     name: str
@@ -42,6 +43,7 @@ class AnswerCachePolicy(msgspec.Struct, frozen=True, kw_only=True):
     ignore_fields: tuple[tuple[str, ...], ...] = ()
     similar: bool = False
     max_wrong: float = _DEFAULT_MAX_WRONG
+    show_wrong: bool = False
 
     def covers(self, team: str, feature: str) -> bool:
         """True if it is about calls of this team and feature."""
@@ -124,5 +126,11 @@ FIELDS: Final = (
         "share of answers to similar questions that may be wrong; a larger one is proved sooner",
         shown='`"0.5%"`',
         example="0.5%",
+    ),
+    flag(
+        "show_wrong",
+        "`true`: the page *Fast path* shows questions and answers of the last 20 wrong hits, which"
+        " stay in memory",
+        default=False,
     ),
 )

@@ -107,7 +107,7 @@ class Browser:
         ledger = LedgerResources.of(
             store, (ask, LoopTasks()), lambda: catalog, lambda: (), LiveCalls(), lambda: NOW
         )
-        ledger = ledger if reports is None else replace(ledger, reports=reports)
+        self.ledger = ledger = ledger if reports is None else replace(ledger, reports=reports)
         operated = operations(self.board, store, folder)
         people = AccessResources.of(store, ask, access, operated.stored_budgets, lambda: NOW)
         shown = (self.board, operated, ledger, people)

@@ -39,6 +39,10 @@ class Finding(NamedTuple):
     score: float | None = None
     is_served: bool = False
 
+    def is_right(self, answer_digest: str) -> bool:
+        """True where the kept answer is the one that came."""
+        return self.answer is not None and self.answer.answered.answer_digest == answer_digest
+
 
 class SimilarAnswers:
     """The answered questions of one context, with the evidence of its feature."""
@@ -84,7 +88,7 @@ class SimilarAnswers:
         """Compares a lookup's candidate with the answer that came; true where this ends serving."""
         if finding.answer is None:
             return False
-        was_right = finding.answer.answered.answer_digest == answer_digest
+        was_right = finding.is_right(answer_digest)
         return self._evidence.learn(
             finding.answer, was_right=was_right, was_served=finding.is_served
         )

@@ -6,13 +6,14 @@ share of what might be served goes upstream all the same: these calls are the ch
 
 import asyncio
 import random
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import Final
 
 import msgspec
 
+from dashboards.views.fast_path import WrongHit
 from proxy.calls.answer_cache_port import AnswerCachePort, CacheResult
 from proxy.catalog.entries import Route
 from proxy.fast_path.answer_cache.cache_request import CacheRequest, request_key
@@ -36,6 +37,9 @@ _MAX_FEATURES: Final = 256
 #: Questions of one context, and of all; one takes about 12 KB.
 _MAX_QUESTIONS: Final = 5_000
 _MAX_QUESTIONS_IN_ALL: Final = 8_000
+#: Wrong hits of a feature that are kept, and characters of each of their texts.
+_MAX_WRONG: Final = 20
+_MAX_WRONG_CHARS: Final = 500
 _NOTE: Final = "answered as a similar question was"
 
 
@@ -74,6 +78,7 @@ class SimilarAnswerCache:
         self._evidence = OrderedDict(evidence or {})
         for known in self._evidence.values():
             known.drift = DriftTest()
+        self._wrong: dict[tuple[str, str], deque[WrongHit]] = {}
         self._contexts: OrderedDict[str, SimilarAnswers] = OrderedDict()
         self.flights = exact.flights
 
@@ -120,7 +125,8 @@ class SimilarAnswerCache:
         await self._exact.keep(request, answer)
         waiting = self._waiting.pop(request.key, None)
         if waiting is not None and answer.is_whole and self._exact.find(request) is not None:
-            await asyncio.to_thread(self._learn, request, waiting, answer)
+            similar = self._similar_answer(request, waiting.finding)
+            await asyncio.to_thread(self._learn, request, waiting, answer, similar)
 
     def is_purged(self, request: CacheRequest) -> bool:
         """As ``AnswerCachePort.is_purged``."""
@@ -133,6 +139,10 @@ class SimilarAnswerCache:
     async def copy_evidence(self) -> dict[tuple[str, str], SimilarityEvidence]:
         """A copy of what each team's feature has learnt, which stays as it is."""
         return await asyncio.to_thread(self._copy_evidence)
+
+    def last_wrong(self, feature: tuple[str, str]) -> list[WrongHit]:
+        """The last wrong hits that checks found of a team's feature, the latest first."""
+        return [*self._wrong.get(feature, ())]
 
     def _copy_evidence(self) -> dict[tuple[str, str], SimilarityEvidence]:
         copies = {}
@@ -147,13 +157,20 @@ class SimilarAnswerCache:
         self._lookups -= 1
 
     def _take_answer(self, request: CacheRequest, finding: Finding) -> CachedAnswer | None:
-        """The kept answer of a finding; None where it expired or was purged."""
-        key = finding.answer.answered.key if finding.answer is not None else ""
-        answer = self._exact.find(msgspec.structs.replace(request, key=key))
+        """The kept answer of a finding, to be given; None where it expired or was purged."""
+        answer = self._similar_answer(request, finding)
         if answer is None:
             return None
         self._waiting.pop(request.key, None)
         return msgspec.structs.replace(answer, notes=(*answer.notes, _NOTE))
+
+    def _similar_answer(
+        self, request: CacheRequest, finding: Finding | None
+    ) -> CachedAnswer | None:
+        """The kept answer that a finding would serve; None where there is none."""
+        if finding is None or finding.answer is None or not finding.is_served:
+            return None
+        return self._exact.find(msgspec.structs.replace(request, key=finding.answer.answered.key))
 
     def _look_up(self, request: CacheRequest, waiting: _Asked) -> tuple[Finding, bool]:
         """Return the finding for a question, and True if it is given; runs on a thread."""
@@ -162,8 +179,18 @@ class SimilarAnswerCache:
             checked = self._evidence_of(request).checked_share(_CHECKED_SHARE)
         return finding, finding.is_served and self._dice() >= checked
 
-    def _learn(self, request: CacheRequest, waiting: _Asked, answer: CachedAnswer) -> None:
-        """Learns of a call's own answer, and keeps its question; runs on a thread."""
+    def _learn(
+        self,
+        request: CacheRequest,
+        waiting: _Asked,
+        answer: CachedAnswer,
+        similar: CachedAnswer | None,
+    ) -> None:
+        """Learns of a call's own answer, and keeps its question; runs on a thread.
+
+        Args:
+            similar: The answer that the similar question found for the call has.
+        """
         text = answer_text(request.call.endpoint, answer.body)
         if text is None:
             return
@@ -175,6 +202,10 @@ class SimilarAnswerCache:
                 finding = answers.find(waiting.question)
             else:
                 answers.learn(finding, digest)
+                if finding.is_served and not finding.is_right(digest):
+                    hit = _wrong_hit(request, waiting, answer, similar)
+                    place = (request.call.key.team, request.call.feature)
+                    self._wrong.setdefault(place, deque(maxlen=_MAX_WRONG)).appendleft(hit)
             answers.remember(request.key, finding, digest)
             self._make_room()
 
@@ -194,7 +225,7 @@ class SimilarAnswerCache:
         if evidence is None:
             evidence = self._evidence[feature] = no_evidence()
             if len(self._evidence) > _MAX_FEATURES:
-                self._evidence.popitem(last=False)
+                self._wrong.pop(self._evidence.popitem(last=False)[0], None)
         self._evidence.move_to_end(feature)
         evidence.promise = request.policy.max_wrong
         return evidence
@@ -205,3 +236,22 @@ class SimilarAnswerCache:
         while total > _MAX_QUESTIONS_IN_ALL or len(self._contexts) > _MAX_QUESTIONS_IN_ALL:
             _, dropped = self._contexts.popitem(last=False)
             total -= len(dropped)
+
+
+def _wrong_hit(
+    request: CacheRequest, waiting: _Asked, answer: CachedAnswer, similar: CachedAnswer | None
+) -> WrongHit:
+    """A wrong hit, with its texts where the policy allows them."""
+    chosen = waiting.finding.answer if waiting.finding is not None else None
+    if not request.policy.show_wrong or chosen is None:
+        return WrongHit(checked_at=answer.started)
+    endpoint = request.call.endpoint
+    own = answer_text(endpoint, answer.body)
+    other = None if similar is None else answer_text(endpoint, similar.body)
+    return WrongHit(
+        checked_at=answer.started,
+        asked=waiting.question[:_MAX_WRONG_CHARS],
+        answer=(own or "")[:_MAX_WRONG_CHARS],
+        similar=" ".join(chosen.answered.question.words)[:_MAX_WRONG_CHARS],
+        similar_answer=(other or "")[:_MAX_WRONG_CHARS],
+    )

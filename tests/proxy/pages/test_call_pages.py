@@ -1,18 +1,27 @@
 """Pages of calls and caches over a ledger: filters, a call's story, why a call missed."""
 
 import re
+from collections import deque
 from html import unescape
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import parse_qs
 
+import msgspec
 import pytest
 
+from dashboards.views.fast_path import WrongHit
+from proxy.calls.answer_cache_port import AnswerCachePort
+from proxy.fast_path.similarity.evidence import no_evidence
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.records.receipt import ServedBy
+from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
 from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.store import Store
+from slo.policies.answer_cache import AnswerCachePolicy
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW
 from tests.fakes.receipts import a_receipt
@@ -185,6 +194,32 @@ def test_the_fast_path_page_shows_calls_by_what_served_them_and_escapes_features
     assert '<td data-name="From cache" class="number">1</td>' in html
     assert '<h2>Answers given before</h2><p class="value">$1.00</p>' in html
     assert "weighed no call for a small model yet" in html
+
+
+def test_the_fast_path_page_shows_wrong_hits_side_by_side_and_escapes_them(
+    pages: CallPagesBrowser,
+) -> None:
+    cache = SimilarAnswerCache(
+        cast("AnswerCachePort", SimpleNamespace(flights=None)),
+        evidence={(pages.team, "faq"): no_evidence(0.01)},
+    )
+    hit = WrongHit(checked_at=NOW, asked=EVIL, answer="block", similar="lock it")
+    cache._wrong[pages.team, "faq"] = deque([hit])
+    rule = AnswerCachePolicy(name="faq", similar=True, show_wrong=True)
+    shown = pages.browser.ledger.fast_path
+    shown.similar, shown.rules = lambda: cache, lambda: FastPathRules(answer_cache=(rule,))
+
+    html = unescape(page := pages.text("/fast-path"))
+
+    assert EVIL not in page
+    assert f'<td data-name="Question">{EVIL}</td>' in html
+    assert '<td data-name="Similar question">lock it</td>' in html
+    assert '<td data-name="Its answer">no longer kept</td>' in html
+    assert '<td data-name="Served">not proved yet</td>' in html
+    shown.rules = lambda: FastPathRules(
+        answer_cache=(msgspec.structs.replace(rule, show_wrong=False),)
+    )
+    assert "texts are not kept" in pages.text("/fast-path")
 
 
 @pytest.mark.parametrize("path", ["/savings", "/latency?metric=duration&by=model"])

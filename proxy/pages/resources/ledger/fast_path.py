@@ -1,6 +1,6 @@
 """The fast path of a period by feature, and bounds on lost answers: ``/api/v1/fast-path``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
@@ -8,11 +8,13 @@ from fastapi import Query
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.views.fast_path import FastPathView, ProvedLoss
+from dashboards.views.fast_path import FastPathView, ProvedLoss, SimilarProof, WrongHit
+from proxy.fast_path.similarity.evidence import SimilarityEvidence
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import CallQuery, json_response
 from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
+from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
 from proxy.services.fast_path.small_first import SmallFirstRouting
 from proxy.store.sql.views.fast_path import FastPathQuestion, FastPathRules, fast_path_view
 
@@ -26,6 +28,7 @@ class FastPathResource(Resource):
     Attributes:
         rules: Returns the rules in force.
         small_first: Returns what sends calls to small models; None where nothing does.
+        similar: Returns the cache of answers to similar questions; None where there is none.
     """
 
     tag = "fast path"
@@ -34,6 +37,7 @@ class FastPathResource(Resource):
     _now: Clock
     rules: Callable[[], FastPathRules] = field(default=FastPathRules)
     small_first: Callable[[], SmallFirstRouting | None] = field(default=lambda: None)
+    similar: Callable[[], SimilarAnswerCache | None] = field(default=lambda: None)
 
     @route("GET", "/fast-path", name="fast_path", response_model=FastPathView)
     async def json(self, viewer: SignedIn, query: Annotated[CallQuery, Query()]) -> Response:
@@ -50,6 +54,7 @@ class FastPathResource(Resource):
             only=query.spend_filter(viewer, {}),
             rules=self.rules(),
             proved=[*self._proved_losses(viewer, query.team)],
+            similar=await self._similar_proofs(viewer, query.team),
         )
         return await self._ask.view("fast path", fast_path_view, question, finish)
 
@@ -57,8 +62,7 @@ class FastPathResource(Resource):
         """The bounds of the viewer's teams."""
         small_first = self.small_first()
         for (team, rule), state in [] if small_first is None else [*small_first.states.items()]:
-            is_seen = viewer.teams is None or team in viewer.teams
-            if is_seen and team_only in {None, team}:
+            if _is_seen(team, viewer, team_only):
                 control = state.control
                 yield ProvedLoss(
                     team=team,
@@ -70,3 +74,41 @@ class FastPathResource(Resource):
                     proved_loss=control.proved_loss(),
                     max_loss=control.promise.max_loss,
                 )
+
+    async def _similar_proofs(self, viewer: Viewer, team_only: str | None) -> list[SimilarProof]:
+        """The proofs of the viewer's teams, those with most checked hits first."""
+        cache = self.similar()
+        evidence = {} if cache is None else await cache.copy_evidence()
+        proofs = [
+            _similar_proof(place, known, [] if cache is None else cache.last_wrong(place))
+            for place, known in evidence.items()
+            if _is_seen(place[0], viewer, team_only)
+        ]
+        return sorted(proofs, key=lambda proof: (-proof.checked_hits, proof.team, proof.feature))
+
+
+def _is_seen(team: str, viewer: Viewer, team_only: str | None) -> bool:
+    """True for a team that the viewer may see and did not leave out."""
+    return (viewer.teams is None or team in viewer.teams) and team_only in {None, team}
+
+
+def _similar_proof(
+    place: tuple[str, str], evidence: SimilarityEvidence, last_wrong: Sequence[WrongHit]
+) -> SimilarProof:
+    """The proof of a feature, of the point that is served or would be first."""
+    served = evidence.served_point
+    point = served or evidence.points[0]
+    return SimilarProof(
+        team=place[0],
+        team_name="",
+        feature=place[1],
+        is_served=served is not None,
+        checked=point.checked,
+        wrong=point.wrong,
+        bound=point.bound,
+        max_wrong=evidence.promise,
+        checked_hits=evidence.checked_hits,
+        wrong_hits=evidence.wrong_hits,
+        stops=evidence.stops,
+        last_wrong=last_wrong,
+    )

@@ -10,7 +10,14 @@ from sqlalchemy import BigInteger, Connection, cast, func, select
 
 from dashboards.fast_path_savings import FastPathPart, fast_path_savings
 from dashboards.reports import ReportPeriod, SpendFilter
-from dashboards.views.fast_path import FastPathFeature, FastPathRule, FastPathView, ProvedLoss
+from dashboards.views.fast_path import (
+    FastPathFeature,
+    FastPathRule,
+    FastPathView,
+    ProvedLoss,
+    SimilarProof,
+    WrongHit,
+)
 from proxy.records.amounts import quantity
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
@@ -110,12 +117,14 @@ class FastPathQuestion:
 
     Attributes:
         proved: Bounds of small models, without their teams' names.
+        similar: Proofs of answers to similar questions, without these names.
     """
 
     period: ReportPeriod
     only: SpendFilter
     rules: FastPathRules
     proved: Sequence[ProvedLoss]
+    similar: Sequence[SimilarProof] = ()
 
 
 def fast_path_view(readers: Readers, question: FastPathQuestion) -> FastPathView:
@@ -145,7 +154,21 @@ def fast_path_view(readers: Readers, question: FastPathQuestion) -> FastPathView
         proved=[
             replace(proof, team_name=names.get(proof.team, proof.team)) for proof in question.proved
         ],
+        similar=[*_similar_proofs(question, names)],
     )
+
+
+def _similar_proofs(question: FastPathQuestion, names: Mapping[str, str]) -> Iterator[SimilarProof]:
+    """The proofs of features that a rule is about, with texts only where it still allows them."""
+    for proof in question.similar:
+        name = names.get(proof.team, proof.team)
+        rule = answer_cache_of(question.rules.answer_cache, name, proof.feature)
+        if rule is not None and rule.similar:
+            wrong = [
+                hit if rule.show_wrong else WrongHit(checked_at=hit.checked_at)
+                for hit in proof.last_wrong
+            ]
+            yield replace(proof, team_name=name, last_wrong=wrong)
 
 
 def _calls_by_place(

@@ -186,3 +186,30 @@ def test_share_that_a_policy_allows_to_be_wrong_decides_what_is_proved():
 
     assert strict.ask("how can i freeze my account") is None
     assert lax.ask("how can i freeze my account") is not None
+
+
+def wrong_hits_of(harness: SimilarHarness):
+    """Those of a feature whose questions got 21 other answers; 0.0 checks each hit."""
+    harness.dice = 0.0
+    for number in range(21):
+        evidence = harness.prove()
+        evidence.drift.evidence = 0.0
+        harness.ask("how do i freeze my account", "freeze")
+        harness.ask(f"how can {'you ' * (number + 1)}freeze my account", f"block {number}")
+    return harness.cache.last_wrong(("team_1", "chat"))
+
+
+def test_last_wrong_hits_are_kept_side_by_side_where_the_policy_shows_them():
+    wrong = wrong_hits_of(SimilarHarness(msgspec.structs.replace(POLICY, show_wrong=True)))
+
+    assert len(wrong) == 20
+    assert (wrong[0].asked[:11], wrong[0].answer) == ("how can you", "block 20")
+    assert wrong[-1].similar_answer in {"freeze", "block 0"}
+    assert "freeze my account" in wrong[0].similar
+
+
+def test_text_of_wrong_hits_is_not_kept_where_the_policy_does_not_show_them():
+    wrong = wrong_hits_of(SimilarHarness())
+
+    assert {hit.asked + hit.answer + hit.similar + hit.similar_answer for hit in wrong} == {""}
+    assert {hit.checked_at for hit in wrong} == {1_000.0}

@@ -5,11 +5,14 @@ from typing import cast
 import pytest
 from fastapi import APIRouter
 
+from proxy.calls.answer_cache_port import AnswerCachePort
+from proxy.fast_path.similarity.evidence import no_evidence
 from proxy.fast_path.small_first.judge_channel import JudgeError
 from proxy.fast_path.small_first.loss_control import LossPromise, new_control
 from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.records.receipt import ServedBy
+from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
 from proxy.services.fast_path.small_first import SmallFirstRouting
 from proxy.services.fast_path.small_first_states import TeamControl
 from proxy.store.sql.ids import id_floor
@@ -24,12 +27,18 @@ from tests.fakes.receipts import a_receipt
 def api(store: Store) -> AdminApi:
     control = new_control(LossPromise(max_loss=0.02, error=JudgeError(0.1, 0.1)))
     states = OrderedDict({(team, "mini"): TeamControl(control) for team in ("a", "b")})
+    rules = FastPathRules(answer_cache=(AnswerCachePolicy(name="faq", similar=True),))
+    evidence = {(team, "faq"): no_evidence() for team in ("a", "b")}
+    similar = SimilarAnswerCache(
+        cast("AnswerCachePort", SimpleNamespace(flights=None)), evidence=evidence
+    )
     routing = cast("SmallFirstRouting", SimpleNamespace(states=states))
 
     def make(ask: StoreQuestions) -> APIRouter:
         resource = FastPathResource(ask, lambda: NOW)
-        resource.rules = lambda: FastPathRules(answer_cache=(AnswerCachePolicy(name="faq"),))
+        resource.rules = lambda: rules
         resource.small_first = lambda: routing
+        resource.similar = lambda: similar
         return resource.router()
 
     return AdminApi(store, make)
@@ -53,10 +62,11 @@ def test_a_viewer_reads_rules_calls_savings_and_bounds_of_own_teams(api: AdminAp
     (row,) = body["features"]
     assert (row["team"], row["cached_calls"]) == ("a", 1)
     assert [(rule["part"], rule["text"], rule["is_on"]) for rule in row["rules"]] == [
-        ("answer_cache", "faq", True)
+        ("answer_cache", "faq, similar questions too", True)
     ]
     assert (body["saved_nanos"], body["parts"][0]["part"]) == (5, "cache")
     assert [(bound["team"], bound["max_loss"]) for bound in body["proved"]] == [("a", 0.02)]
+    assert [(proof["team"], proof["bound"]) for proof in body["similar"]] == [("a", 1.0)]
 
 
 def test_an_admin_reads_all_teams_and_may_filter_one(api: AdminApi) -> None:
@@ -66,3 +76,4 @@ def test_an_admin_reads_all_teams_and_may_filter_one(api: AdminApi) -> None:
     filtered = api.ok("/fast-path", team="b")
     assert filtered["saved_nanos"] == 7
     assert [bound["team"] for bound in filtered["proved"]] == ["b"]
+    assert [proof["team"] for proof in filtered["similar"]] == ["b"]

@@ -1,10 +1,13 @@
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
-from dashboards.views.fast_path import FastPathView, ProvedLoss
+from dashboards.views.fast_path import FastPathView, ProvedLoss, SimilarProof, WrongHit
 from proxy.records.receipt import ServedBy
 from proxy.store.sql.views.fast_path import FastPathQuestion, FastPathRules, fast_path_view
 from proxy.store.store import Store
@@ -97,6 +100,39 @@ def test_a_part_that_is_switched_off_is_shown_with_its_rule(ledger: Store) -> No
         ("answer_cache", False),
         ("drafts", True),
     ]
+
+
+def similar_proofs(store: Store, rule: AnswerCachePolicy) -> Sequence[SimilarProof]:
+    hit = WrongHit(checked_at=START, asked="a", similar="b")
+    proof = SimilarProof(
+        team="a", team_name="", feature="faq", is_served=True, checked=1_500, wrong=1, bound=0.004,
+        max_wrong=0.005, checked_hits=30, wrong_hits=1, stops=0, last_wrong=[hit],
+    )  # fmt: skip
+    question = FastPathQuestion(
+        period=PERIOD,
+        only=ALL_CALLS,
+        rules=FastPathRules(answer_cache=(rule,)),
+        proved=[],
+        similar=[proof, replace(proof, feature="other")],
+    )
+    return store.dashboard.read(fast_path_view, question).similar
+
+
+def test_text_of_wrong_hits_is_shown_only_where_the_rule_allows_it_now(ledger: Store) -> None:
+    rule = AnswerCachePolicy(name="faq", feature="faq", similar=True, show_wrong=True)
+    (shown,) = similar_proofs(ledger, rule)
+    (hidden,) = similar_proofs(ledger, msgspec.structs.replace(rule, show_wrong=False))
+
+    assert (shown.team_name, shown.last_wrong[0].asked, shown.last_wrong[0].similar) == (
+        "a", "a", "b"
+    )  # fmt: skip
+    assert hidden.last_wrong == [WrongHit(checked_at=shown.last_wrong[0].checked_at)]
+
+
+def test_proof_is_shown_only_while_a_rule_asks_for_similar_answers(ledger: Store) -> None:
+    rule = AnswerCachePolicy(name="faq", feature="faq")
+
+    assert similar_proofs(ledger, rule) == []
 
 
 def test_only_teams_that_may_be_seen_are_read(ledger: Store) -> None:
