@@ -119,7 +119,7 @@ class Reloader(Collector):
         self._rooms: list[Prepare] = []
         self._requested = asyncio.Event()
         self._turn = asyncio.Lock()
-        self._trouble = ""
+        self._trouble = self._overlay_trouble = ""
         self._began: float | None = None  # the reload under way
         self._succeeded = now()
         self._counts = {"success": 0, "failure": 0}
@@ -139,7 +139,7 @@ class Reloader(Collector):
 
     def notes(self) -> Sequence[str]:
         """Notes for an operator: that a reload takes long, that the last one failed, and why."""
-        trouble = [self._trouble] if self._trouble else []
+        trouble = [why for why in (self._trouble, self._overlay_trouble) if why]
         if self._began is None or (took := self._now() - self._began) <= _LONG_S:
             return trouble
         return [_RUNNING % took, *(f"Of the reload before it: {why}" for why in trouble)]
@@ -169,7 +169,7 @@ class Reloader(Collector):
         except Exception as error:  # noqa: BLE001 - whatever it is, later looks go on
             self._stamp = None
             if (why := _reason(error)) not in self._trouble:
-                self._note_failure(why)
+                self._trouble = self._note_failure(why)
             return None
 
     async def reload(self) -> bool:
@@ -193,9 +193,9 @@ class Reloader(Collector):
                 snapshot = await self._run_blocking(partial(self._overlay_on, self._of_files))
                 await self._commit(snapshot)
             except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot in force stays
-                self._note_failure(_reason(error))
+                self._overlay_trouble = self._note_failure(_reason(error))
                 return False
-            self._revision = revision
+            self._revision, self._overlay_trouble = revision, ""
         return True
 
     async def _reload(self) -> bool:
@@ -207,11 +207,12 @@ class Reloader(Collector):
             self._refuse_loss(sizes, snapshot)
             await self._commit(snapshot)
         except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot in force stays
-            self._note_failure(_reason(error))
+            self._trouble = self._note_failure(_reason(error))
             return False
         self._of_files, self._sizes = of_files, sizes
         self._stamp, self._revision = stamp, stamp[1]
-        self._trouble, self._succeeded = "", self._now()
+        self._trouble = self._overlay_trouble = ""
+        self._succeeded = self._now()
         self._counts["success"] += 1
         count = quantity(len(snapshot.catalog.models), "model")
         _log.info("Reloaded: %s, %s", count, count_policies(snapshot.policies))
@@ -268,17 +269,19 @@ class Reloader(Collector):
     def _overlay_on(self, snapshot: Snapshot) -> Snapshot:
         return snapshot if self._overlay is None else self._overlay.add_to(snapshot)
 
-    def _note_failure(self, why: str) -> None:
+    def _note_failure(self, why: str) -> str:
+        """Count and log a failure; returns the note on it for operators."""
         self._counts["failure"] += 1
-        self._trouble = f"The catalog and policies in force stay, because the new ones fail: {why}"
-        _log.error("%s", self._trouble)
+        note = f"The catalog and policies in force stay, because the new ones fail: {why}"
+        _log.error("%s", note)
+        return note
 
     def collect(self) -> Iterator[Metric]:
         """Metrics of reloads, as Prometheus' own types."""
         yield GaugeMetricFamily(
             "thriftgate_config_last_reload_successful",
             "1 if the catalog and policies in force are those of the files when last read, else 0",
-            value=0.0 if self._trouble else 1.0,
+            value=0.0 if self._trouble or self._overlay_trouble else 1.0,
         )
         yield GaugeMetricFamily(
             "thriftgate_config_last_reload_success_timestamp_seconds",

@@ -123,6 +123,30 @@ def test_an_overlay_that_a_part_refuses_is_noted_and_leaves_all_as_it_was(settin
     assert "not now" in made.notes()[0]
 
 
+def test_the_note_on_a_refused_overlay_goes_once_an_overlay_is_adopted(settings, tmp_path):
+    overlay = BudgetElsewhere()
+
+    async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+        if snapshot.policies.budgets[-1].limit == 2:
+            raise OperatorError("not two")
+        return lambda: None
+
+    async def run() -> Reloader:
+        made = Reloader(settings, read_snapshot(settings), lambda: 7.0, overlay)
+        made.follow(prepare)
+        (tmp_path / "policies.toml").write_text("[[budgets]")
+        assert not await made.reload()
+        overlay.limit = 2
+        assert not await made.adopt_overlay()
+        assert len(made.notes()) == 2
+        overlay.limit = 3
+        assert await made.adopt_overlay()
+        return made
+
+    (note,) = asyncio.run(run()).notes()
+    assert "policies.toml:1" in note
+
+
 def test_several_overlays_are_one_over_the_other_and_none_adds_nothing(settings):
     first, second = BudgetElsewhere(), BudgetElsewhere()
     overlays = Overlays([first, None])
