@@ -8,8 +8,11 @@ from compaction.facts.region_contents import RegionContents
 from compaction.reading.message import Voice
 from compaction.word_worth import RegionWords
 
-#: Factors for users' words, for failed actions, and for the newest message against the oldest.
-_USER_FACTOR, _FAILURE_FACTOR = 0.85, 3.0
+#: Factors for users' words, for those before the last turns, and for failed actions.
+_USER_FACTOR, _OLD_USER_FACTOR, _FAILURE_FACTOR = 0.85, 0.5, 3.0
+#: Last turns in which users' words are no older ones; and the share of what is said from which on
+#: users' older words are worth as much, for they are what the talk is about.
+_NEW_USER_TURNS, _LEAST_OWN_SHARE = 3, 2 / 3
 #: Difference of the factors of the newest and the oldest message: in speech, and in results.
 _SPEECH_SPREAD, _RESULTS_SPREAD = 0.4, 0.2
 #: Further factor of the newest message where results can be read again, the share of the messages
@@ -35,18 +38,25 @@ def region_words(part: RegionContents, *, decays: bool = False) -> RegionWords:
     """
     region = part.region
     messages = [message for pairs in part.messages_by_voice.values() for _, message in pairs]
-    has_records = bool(part.exchanges) and not decays
-    later_start = _current_turns_start(region) if has_records else region.end
-    later = region.messages[later_start : region.point]
+    start = _turns_start(region, _CURRENT_TURNS) if part.exchanges and not decays else 0
+    later = region.messages[start or region.end : region.point]
     return RegionWords(messages, later, _LETTER_AGAIN if decays else 0.0, part.find)
 
 
-def _current_turns_start(region: Region) -> int:
-    """The start of the last turns, or the end of the region where that comes first."""
+def _turns_start(region: Region, turns: int) -> int:
+    """The start of so many last turns, or the end of the region where that is first; 0 for all."""
     messages = enumerate(region.messages[: region.point])
     users = [index for index, message in messages if message.voice is Voice.USER]
-    starts = users[-_CURRENT_TURNS:] if len(users) > _CURRENT_TURNS else []
-    return min([*starts, region.end])
+    return min(users[-turns], region.end) if len(users) > turns else 0
+
+
+def _is_users_own(part: RegionContents) -> bool:
+    """True if users say most of what is said."""
+    users, others = (
+        sum(len(message.text) for _, message in part.messages_of(voice))
+        for voice in (Voice.USER, Voice.ASSISTANT)
+    )
+    return users >= _LEAST_OWN_SHARE * (users + others)
 
 
 def message_factors(
@@ -61,6 +71,7 @@ def message_factors(
     """
     region = part.region
     failed = set(failures)
+    new_start = 0 if _is_users_own(part) else _turns_start(region, _NEW_USER_TURNS)
     speech = {
         index
         for voice in (Voice.USER, Voice.ASSISTANT)
@@ -80,7 +91,8 @@ def message_factors(
         else:
             spread = _SPEECH_SPREAD if index in speech else _RESULTS_SPREAD
             factor = 1.0 + spread * (0.5 - age / length)
-            factor *= _USER_FACTOR if message.voice is Voice.USER else 1.0
+            if message.voice is Voice.USER:
+                factor *= _USER_FACTOR if index >= new_start else _OLD_USER_FACTOR
             if message.voice is not Voice.RESULT:
                 size = _TYPED_CHARS / max(1, len(message.text))
                 factor *= max(_LEAST_LENGTH_FACTOR, min(1.0, size))

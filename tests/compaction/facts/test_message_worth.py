@@ -26,6 +26,16 @@ def test_factors_of_users_results_failures_and_long_texts():
     assert shown == {0: 0.7367, 1: 2.8, 2: 1.0, 3: 1.0333, 4: 0.5667, 5: 0.06}
 
 
+@pytest.mark.parametrize(("reply", "ratio"), [("b" * 40, 0.54), ("b", 0.92)])
+def test_users_words_before_the_last_three_turns_are_worth_less_unless_users_say_most(
+    reply: str, ratio: float
+):
+    turns = [turn for _ in range(5) for turn in (user("a" * 10), assistant(reply))]
+    factors = message_factors(read_contents(*turns, point=10), [], decays=False)
+
+    assert factors[2] / factors[4] == pytest.approx(ratio, abs=0.01)
+
+
 @pytest.mark.parametrize(("calls", "age"), [(60, 24.2), (10, 12)])
 def test_results_that_can_be_read_again_are_worth_half_after_a_fifth_or_twelve_messages(
     calls: int, age: float
