@@ -1,4 +1,4 @@
-"""Tables in a real browser: sorted, searched, paged, with a choice of columns, and saved."""
+"""Tables and saved views in a real browser: sorted, searched, paged, chosen, and kept."""
 
 import csv
 from pathlib import Path
@@ -77,3 +77,19 @@ def test_long_table_shows_twenty_rows_and_finds_others_by_their_words(
     assert before == 20
     assert [("squad-29" in text) for text in after] == [True]
     assert section.locator("tbody tr").count() > 30
+
+
+def test_saved_view_stands_in_the_menu_with_its_filters_until_it_is_removed(
+    admin: BrowserContext,
+) -> None:
+    page = admin.new_page()
+    page.goto("/admin/costs?by=model&unit=day")
+    page.get_by_text("Save this view").click()
+    page.get_by_label("Name of the view").fill("Models <b>daily</b>")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.goto("/admin/calls")
+    page.get_by_role("link", name="Models <b>daily</b>").click()
+
+    assert page.url.endswith("/admin/costs?by=model&unit=day")
+    page.get_by_role("button", name="Remove the view Models").click()
+    assert page.get_by_role("link", name="Models <b>daily</b>").count() == 0
