@@ -5,6 +5,10 @@ const PAGE_ROWS = 20;
 const MANY_COLUMNS = 7;
 const UNITS = { k: 1e3, M: 1e6, B: 1e9, G: 1e9, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 };
 
+// The start of a formula, full-width signs too; a signed number alone is none.
+const FORMULA_START = /^[=+@\t＝＋－＠-]/u;
+const SIGNED_NUMBER = /^[-+]\$?[\d,.]+( ?[a-zA-Z%]+)?$/u;
+
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
@@ -17,10 +21,11 @@ function textOf(cell) {
 
 // A cell's number, with its unit counted; its text where it has none.
 function sortKey(cell) {
+  if (!cell) return "";
   const text = cell.dataset.value ?? (cell.querySelector("time")?.dateTime || textOf(cell).split("\n")[0]);
-  const [, sign, digits, unit] = text.match(/^([-−]?)\$?([\d,]+(?:\.\d+)?) ?([a-zA-Z%]*)/u) ?? [];
+  const [, sign, digits, unit] = text.match(/^([-−+±]?)\$?([\d,]+(?:\.\d+)?) ?([a-zA-Z%]*)/u) ?? [];
   if (digits === undefined || /^\d{4}-\d\d/.test(text)) return text.toLowerCase();
-  return Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? 1) * (sign ? -1 : 1);
+  return Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? 1) * (sign === "-" || sign === "−" ? -1 : 1);
 }
 
 // Numbers before texts, and what is unknown last in both directions.
@@ -97,7 +102,7 @@ class LongTable {
       const title = head.textContent;
       const box = element("input", { type: "checkbox", checked: !hidden.has(title) });
       const apply = () => {
-        for (const row of this.table.rows) if (row.cells.length > place + 1) row.cells[place + 1].hidden = !box.checked;
+        for (const row of [this.table.tHead.rows[0], ...this.rows, ...this.totals]) if (row.cells.length > place + 1) row.cells[place + 1].hidden = !box.checked;
       };
       box.addEventListener("change", () => {
         hidden[box.checked ? "delete" : "add"](title);
@@ -124,7 +129,7 @@ class LongTable {
   save() {
     const line = (cells) => [...cells].filter((cell) => !cell.hidden).map((cell) => {
       const text = textOf(cell).replace(/\s*\n\s*/g, "; ");
-      return `"${(/^[=+@\t-]/.test(text) && !/^-[\d.$]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+      return `"${(FORMULA_START.test(text) && !SIGNED_NUMBER.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
     }).join(",");
     const rows = [...this.table.tBodies[0].rows].map((row) => line(row.cells));
     const text = [line(this.heads), ...rows].join("\r\n");

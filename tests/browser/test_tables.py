@@ -1,6 +1,7 @@
 """Tables and saved views in a real browser: sorted, searched, paged, chosen, and kept."""
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,30 @@ from playwright.sync_api import BrowserContext, Page
 from tests.fakes.demo_gateway import DemoGateway
 
 pytestmark = pytest.mark.browser
+
+
+def page_of(window: BrowserContext, *rows: Sequence[str]) -> Page:
+    """A page of one table, whose second column has numbers."""
+    page, columns = window.new_page(), range(len(rows[0]))
+    heads = "".join(f"<th{' class=number' * (place == 1)}>c{place}</th>" for place in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows)
+    html = (
+        "<!doctype html><meta charset=utf-8><main><section id=own><h2>Own</h2><div class=scroll>"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div></section></main>"
+        '<script type="module" src="/admin/static/tables.js"></script>'
+    )
+    page.route("**/admin/own", lambda route: route.fulfill(body=html, content_type="text/html"))
+    page.goto("/admin/own")
+    page.get_by_role("button", name="CSV").wait_for()
+    return page
+
+
+def saved_rows(page: Page, folder: Path) -> list[list[str]]:
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    file = folder / "table.csv"
+    download.value.save_as(file)
+    return [*csv.reader(file.read_text(encoding="utf-8-sig").splitlines())][1:]
 
 
 def costs_by_team(window: BrowserContext) -> Page:
@@ -93,3 +118,33 @@ def test_saved_view_stands_in_the_menu_with_its_filters_until_it_is_removed(
     assert page.url.endswith("/admin/costs?by=model&unit=day")
     page.get_by_role("button", name="Remove the view Models").click()
     assert page.get_by_role("link", name="Models <b>daily</b>").count() == 0
+
+
+def test_names_that_begin_like_negative_numbers_are_no_formulas_in_the_file(
+    admin: BrowserContext, tmp_path: Path
+) -> None:
+    formula = "-1+cmd|' /C calc'!A0"
+    rows = saved_rows(page_of(admin, [formula, "-$1.20"], ["=1", "-12 %"]), tmp_path)
+
+    assert rows == [[f"'{formula}", "-$1.20"], ["'=1", "-12 %"]]
+
+
+def test_changes_are_sorted_as_numbers_with_their_signs(admin: BrowserContext) -> None:
+    changes = ["+3 %", "-5 %", "+12 %", "new", "0 %"]
+    page = page_of(admin, *(["name", change] for change in changes))
+    page.get_by_role("columnheader", name="c1").get_by_role("button").click()
+
+    texts = page.locator("#own tbody tr > *:nth-child(2)").all_inner_texts()
+    assert texts == ["+12 %", "+3 %", "0 %", "-5 %", "new"]
+
+
+def test_column_that_is_hidden_is_hidden_in_rows_that_come_later(admin: BrowserContext) -> None:
+    page = page_of(admin, *([f"row {number}", *"bcdefg"] for number in range(30)))
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_label("c1").uncheck()
+    page.get_by_role("button", name="Show all 30").click()
+    hidden = page.locator("#own tbody tr > *:nth-child(2)[hidden]").count()
+    page.get_by_label("c1").check()
+
+    assert hidden == 30
+    assert page.locator("#own tbody [hidden]").count() == 0
