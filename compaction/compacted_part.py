@@ -8,6 +8,7 @@ import msgspec
 
 from compaction.cost_model import CompactionReason
 from compaction.facts.fact import FactKind, Region, Segment
+from compaction.facts.message_worth import current_turns_start
 from compaction.facts.segment_fitting import SegmentFitter
 from compaction.reading.bounded_cache import BoundedCache
 from compaction.reading.message import Voice
@@ -112,10 +113,12 @@ class PartCompactor(msgspec.Struct, frozen=True, kw_only=True):
 def region_digest(region: Region) -> bytes:
     """A digest that is equal for regions of equal segments, whatever was said before them.
 
-    Of earlier segments it holds what later ones refer to.
+    Of earlier segments it holds what later ones refer to; of earlier messages the last turns, which
+    tell what records are needed next.
     """
     messages, start, end = region.messages, region.start, region.end
-    near = messages[start : max(end, region.point) + 1]
+    near_start = min(start, current_turns_start(region) or start)
+    near = messages[near_start : max(end, region.point) + 1]
     earlier = [
         (
             segment.text.partition("\n")[0],

@@ -38,9 +38,14 @@ def region_words(part: RegionContents, *, decays: bool = False) -> RegionWords:
     """
     region = part.region
     messages = [message for pairs in part.messages_by_voice.values() for _, message in pairs]
-    start = _turns_start(region, _CURRENT_TURNS) if part.exchanges and not decays else 0
+    start = current_turns_start(region) if part.exchanges and not decays else 0
     later = region.messages[start or region.end : region.point]
     return RegionWords(messages, later, _LETTER_AGAIN if decays else 0.0, part.find)
+
+
+def current_turns_start(region: Region) -> int:
+    """The start of the last turns, which may lie before the region; 0 where these are all."""
+    return _turns_start(region, _CURRENT_TURNS)
 
 
 def _turns_start(region: Region, turns: int) -> int:

@@ -97,6 +97,20 @@ def test_a_part_is_known_again_if_only_messages_away_from_it_were_edited(place, 
     assert (digests[0] == digests[1]) is is_same
 
 
+def test_a_part_of_calls_is_another_where_the_last_turns_before_it_were_edited():
+    calls = [call_and_result("get_order", f"order {number}", f"c{number}") for number in range(9)]
+    asked = [user("Hello."), user("Find the shoes."), user("Then their price."), *calls]
+    bounds = {"start": 5, "end": 9, "point": 15}
+
+    digests = [
+        region_digest(region(*asked[:place], user("Find the hats."), *asked[place + 1 :], **bounds))
+        for place in range(3)
+    ]
+
+    assert digests[0] == region_digest(region(*asked, **bounds))
+    assert len({*digests}) == 3
+
+
 @pytest.mark.parametrize(
     "changed", [{"start": 4}, {"end": 8}, {"point": 9}, {"kept": frozenset({3})}]
 )
