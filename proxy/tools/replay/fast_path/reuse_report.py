@@ -1,6 +1,5 @@
 """The part of a replay's report on kept answers: hits by feature, and policies for them."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -9,6 +8,7 @@ from dashboards.views.replay import ReusedRow, SavingStep
 from proxy.records.amounts import quantity
 from proxy.tools.replay.fast_path.graded_answers import GradedTotals
 from proxy.tools.replay.fast_path.reused_answers import DEFAULT_TTL_S, EqualCalls, ReusedAnswers
+from proxy.tools.replay.variant_totals import OTHER_FEATURES
 from slo.duration import format_duration
 
 NO_EQUAL_CALLS: Final = "Answer cache: no two calls are equal, so it would have served none."
@@ -23,6 +23,7 @@ NO_GRADES: Final = (
     ' another model\'s, such as "grades": {"gpt-5.4": 1, "gpt-5.4-mini": 0}.'
 )
 _NAME: Final = "reuse"
+_MIN_LONG_ESCAPE: Final = 0x10000
 
 
 def reused_rows(features: Iterable[ReusedAnswers]) -> tuple[ReusedRow, ...]:
@@ -68,9 +69,9 @@ def reuse_steps(
     """
     for number, feature in enumerate(features, 1):
         nanos = feature.hits.nanos or 0
-        if nanos <= least_nanos:
+        if nanos <= least_nanos or feature.feature == OTHER_FEATURES:
             continue
-        shown = json.dumps(feature.feature)[1:-1]
+        shown = _toml_string(feature.feature)[1:-1]
         name = f"feature {shown}" if shown else "calls without a feature"
         yield (
             nanos,
@@ -106,11 +107,24 @@ def _saved_text(nanos: int | None) -> str:
 def _policy_lines(feature: ReusedAnswers, name: str, ttl: float) -> Iterator[str]:
     yield "[[answer_cache]]"
     yield f'name = "{name}"'
-    yield f"feature = {json.dumps(feature.feature)}"
+    yield f"feature = {_toml_string(feature.feature)}"
     if ttl != DEFAULT_TTL_S:
         yield f'ttl = "{format_duration(ttl)}"'
     if feature.is_declared:
         yield "reusable = true"
+
+
+def _toml_string(text: str) -> str:
+    """A text as TOML has it in quotes; JSON escapes some letters by two halves, which TOML bars."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < _MIN_LONG_ESCAPE else f"\\U{ord(char):08x}"
 
 
 def _sum(parts: Iterable[EqualCalls]) -> EqualCalls:

@@ -1,5 +1,10 @@
 """The report on kept answers: its sentence, its rows and its policies."""
 
+import tomllib
+
+import pytest
+from msgspec import structs
+
 from proxy.tools.replay.fast_path.graded_answers import GradedTotals
 from proxy.tools.replay.fast_path.reuse_report import (
     graded_sentence,
@@ -47,8 +52,21 @@ def test_the_policy_of_a_declared_feature_declares_it_and_quotes_its_name():
 
     ((_, step),) = reuse_steps((evil,), 3_600.0, 0)
 
-    assert step.commands[2:] == ('feature = "a\\"\\n\\u001b"', "reusable = true")
+    assert step.commands[2:] == ('feature = "a\\"\\u000a\\u001b"', "reusable = true")
     assert step.what.isprintable()
+
+
+@pytest.mark.parametrize("feature", ["caf\u00e9 \U0001f600", "a\\b\x7f", "\u202e\U000e0041"])
+def test_the_policy_of_any_feature_is_toml(feature: str):
+    ((_, step),) = reuse_steps((structs.replace(FAQ, feature=feature),), 3_600.0, 0)
+
+    (policy,) = tomllib.loads("\n".join(step.commands))["answer_cache"]
+    assert policy["feature"] == feature
+    assert step.what.isprintable()
+
+
+def test_the_features_that_are_counted_together_get_no_policy():
+    assert list(reuse_steps((structs.replace(FAQ, feature="(others)"),), 60.0, 0)) == []
 
 
 def test_hits_of_little_worth_are_no_step():
