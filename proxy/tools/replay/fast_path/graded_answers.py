@@ -5,7 +5,7 @@ same in both orders, so its error is taken to be small once that was seen often;
 grades themselves are not known here. Both models are priced without a prompt cache.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
@@ -79,17 +79,16 @@ class GradedAnswers:
         return tuple(sorted(every, key=lambda totals: -totals.calls))
 
     def add(self, line: RecordedCall, large: Model, usage: Usage, now: float) -> None:
-        """Add a call; one without grades of its own model and of another one is passed over.
+        """Add a call; one without grades of its own model and of a cheaper one is passed over.
 
         Args:
             large: The model that it is replayed as.
             usage: Its tokens.
         """
         grades = self._known_grades(line)
-        others = [name for name in grades if name != large.id]
-        if large.id not in grades or not others:
+        small = self._cheapest(grades.keys() - {large.id}, large, usage)
+        if large.id not in grades or small is None:
             return
-        small = min(others, key=lambda name: self._cost(name, usage) or 0)
         control, totals = self._pair(large.id, small)
         verdict = Verdict(_sign(grades[large.id] - grades[small]))
         traits = traits_of_call(recorded_as_call(line, now))
@@ -118,6 +117,17 @@ class GradedAnswers:
         """The grades by model, of those that the catalog has."""
         models = ((self._find_model(name), grade) for name, grade in line.grades)
         return {model.id: grade for model, grade in models if model is not None}
+
+    def _cheapest(self, names: Iterable[str], large: Model, usage: Usage) -> str | None:
+        """The cheapest of the models, those of unknown price last; None where all are dearer."""
+        costs = [(self._cost(name, usage), name) for name in names]
+        own = self._cost(large.id, usage)
+        cheaper = [
+            (cost is None, cost or 0, name)
+            for cost, name in costs
+            if cost is None or own is None or cost < own
+        ]
+        return min(cheaper)[-1] if cheaper else None
 
     def _pair(self, large: str, small: str) -> tuple[LossControl, GradedTotals]:
         pair = self._pairs.get((large, small))

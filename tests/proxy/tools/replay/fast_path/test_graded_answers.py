@@ -74,6 +74,19 @@ def test_of_several_other_models_the_cheapest_is_the_small_one():
     assert totals.small == SMALL
 
 
+def test_a_dearer_model_is_no_small_one():
+    answers = GradedAnswers(CATALOG.find, 0.0)
+    answers.add(graded_call(1, breakpoints=1, uncached=1), CATALOG.models[SMALL], USAGE, 0.0)
+
+    assert answers.totals() == ()
+
+
+def test_a_model_of_known_price_is_small_before_one_of_unknown_price():
+    (totals,) = replay_grades(graded_call(1, breakpoints=1, blocks=1, uncached=1))
+
+    assert totals.small == SMALL
+
+
 def test_an_unknown_price_makes_savings_unknown():
     (totals,) = replay_grades(graded_call(1, breakpoints=1, blocks=1))
 
