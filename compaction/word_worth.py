@@ -41,8 +41,8 @@ _LATER_FACTOR: Final = 2.0
 _LEAST, _UNIT = 0.05, 2.0**-20
 
 
-#: What a word's worth depends on: its form, its length, how many messages say it, and whether it
-#: is named by more than records, and later.
+#: Form and length of a word, the number of messages that say it, and True if more than records
+#: name it, and if later messages do: its worth depends on these alone.
 _Traits = tuple[int, int, int, bool, bool]
 
 
