@@ -95,9 +95,11 @@ class _Cell:
 
     @property
     def bound_text(self) -> str:
-        """The bound, and what whoever knows the class of the needs alone can keep; "" for none."""
+        """The bound, by the class of the needs alone, and beside users' words; "" for none."""
         by_class = self._share_of([bound.by_class for bound in self.bounds])
-        return f"≤ {self.bound:.1f}, {by_class:.1f} by class" if self.bounds else ""
+        whole = self._share_of([bound.users_whole for bound in self.bounds])
+        bounds = f"≤ {self.bound:.1f}, {by_class:.1f} by class, {whole:.1f} users whole"
+        return bounds if self.bounds else ""
 
     def _share_of(self, kept: Sequence[int]) -> float:
         total = sum(len(result.needed) for result in self.results)

@@ -8,6 +8,7 @@ was said, and any line or value of what tools returned or were called with, word
   by equal shares, and each need takes its cheapest share; so no choice keeps more.
 - *its class*: whoever knows only the class of such values, as all flight numbers and ids, and keeps
   as many of those as there is room for.
+- *users whole*: any choice, where all that users said stands first to a target, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,10 +36,22 @@ class CaseBound:
     Attributes:
         any_choice: The most that any choice keeps.
         by_class: Those among as many values of their class as there is room for.
+        users_whole: The most that any choice keeps beside all that users said.
     """
 
     any_choice: int
     by_class: int
+    users_whole: int
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """Needs that texts which stand first leave open, the number of the others, and the room."""
+
+    needed: Sequence[Need]
+    given: int
+    room: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -64,28 +77,40 @@ def case_bound(case: ChatCase, measured: CaseMeasure, share: float, target: int)
     spoken = [words(m) for m in conversation[:start] if m["role"] == "user"]
     standing = [rule for text in spoken for rule in directives(text)] if has_target else spoken
     room = max(measured.after, round(share * measured.before)) - measured.suffix_tokens
-    room -= sum(tokenizer()(text) + _LINE_TOKENS for text in standing)
-    free = "\n".join(map(plain, [*standing, *map(words, conversation[start:])]))
-    needed = [need for need in case.needed if not all(stands(free, value) for value in need)]
-    given = len(case.needed) - len(needed)
+    last = [words(message) for message in conversation[start:]]
+    beside = _beside(case.needed, standing, last, room)
+    beside_users = _beside(case.needed, spoken, last, room)
     old = [m for m in conversation[:start] if has_target or m["role"] != "user"]
-    named = {value for need in needed for value in need}
-    others = case.class_values() if case.class_values is not None else ()
-    of_class = named | {value for value in others if not stands(free, value)}
+    named = {value for need in beside.needed for value in need}
+    values = case.class_values() if case.class_values is not None else ()
+    of_class = named | {value for value in values if not stands(beside.text, value)}
+    pieces = _pieces(old, named)
     return CaseBound(
-        any_choice=given + _most_needs(_pieces(old, named), needed, room),
-        by_class=given + _needs_by_class(_pieces(old, of_class), needed, room),
+        any_choice=_most_needs(pieces, beside),
+        by_class=_needs_by_class(_pieces(old, of_class), beside),
+        users_whole=_most_needs(pieces, beside_users),
     )
 
 
-def _most_needs(pieces: _Pieces, needed: Sequence[Need], room: float) -> int:
-    """The number of needs whose cheapest shares fit the room."""
+def _beside(
+    needed: Sequence[Need], standing: Sequence[str], last: Sequence[str], room: int
+) -> _Beside:
+    """The needs and the room beside texts that stand first, and the last messages."""
+    text = "\n".join(map(plain, [*standing, *last]))
+    left = [need for need in needed if not all(stands(text, value) for value in need)]
+    room -= sum(tokenizer()(text) + _LINE_TOKENS for text in standing)
+    return _Beside(left, len(needed) - len(left), room, text)
+
+
+def _most_needs(pieces: _Pieces, beside: _Beside) -> int:
+    """The number of needs that are given, or whose cheapest shares fit the room."""
+    needed, room = beside.needed, float(beside.room)
     uses = [0] * len(pieces.tokens)
     for need in needed:
         for place in {place for value in need for place in pieces.places.get(value, ())}:
             uses[place] += 1
     shares = sorted(_share(pieces, uses, need) for need in needed)
-    kept = 0
+    kept = beside.given
     for share in shares:
         room -= share
         if room < 0:
@@ -108,11 +133,12 @@ def _share(pieces: _Pieces, uses: Sequence[int], need: Need) -> float:
     return min([apart, *map(share, both)])
 
 
-def _needs_by_class(pieces: _Pieces, needed: Sequence[Need], room: int) -> int:
-    """The number of needs among the values that stand once the room is full of their class.
+def _needs_by_class(pieces: _Pieces, beside: _Beside) -> int:
+    """The number of needs that are given, or stand once the room is full of their class.
 
     The piece with most new values per token is next; of equal ones the newest.
     """
+    room = beside.room
     kept: set[str] = set()
     heap = [
         (-len(values) / tokens, -place)
@@ -130,7 +156,7 @@ def _needs_by_class(pieces: _Pieces, needed: Sequence[Need], room: int) -> int:
             continue
         room -= tokens
         kept |= values
-    return sum(kept.issuperset(need) for need in needed)
+    return beside.given + sum(kept.issuperset(need) for need in beside.needed)
 
 
 def _pieces(messages: Iterable[Message], values: set[str]) -> _Pieces:

@@ -30,6 +30,12 @@ def test_room_for_one_short_sentence_holds_one_need():
     assert case_bound(singles, made_to(20), 1.0, 0).any_choice == 1
 
 
+def test_beside_all_that_users_said_there_is_less_room():
+    singles = replace(CASE, needed=CASE.needed[:2])
+    bound = case_bound(singles, made_to(40), 1.0, 0)
+    assert (bound.any_choice, bound.users_whole) == (2, 1)
+
+
 def test_pair_needs_the_sentences_of_both_values():
     assert case_bound(CASE, made_to(40), 1.0, 0).any_choice == 3
 
