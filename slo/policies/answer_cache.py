@@ -32,7 +32,7 @@ class AnswerCachePolicy(msgspec.Struct, frozen=True, kw_only=True):
         ignore_fields: Fields of a body, from the outside in, that make no call another one.
         similar: True if answers to similar questions may be given, once that is proved to be right.
         max_wrong: Share of those answers that may be wrong.
-        show_wrong: True if texts of wrong ones may be kept, to be shown to who may see the page.
+        show_wrong: True if texts of wrong ones may be kept, to be shown to those who may see calls.
     """
 
     name: str
@@ -129,8 +129,8 @@ FIELDS: Final = (
     ),
     flag(
         "show_wrong",
-        "`true`: the page *Fast path* shows questions and answers of the last 20 wrong hits, which"
-        " stay in memory",
+        "`true`: the page *Fast path* shows questions and answers of the last 20 wrong hits to"
+        " those who may see calls; they stay in memory",
         default=False,
     ),
 )

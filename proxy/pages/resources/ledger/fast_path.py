@@ -80,7 +80,7 @@ class FastPathResource(Resource):
         cache = self.similar()
         evidence = {} if cache is None else await cache.copy_evidence()
         proofs = [
-            _similar_proof(place, known, [] if cache is None else cache.last_wrong(place))
+            _similar_proof(place, known, [] if cache is None else _wrong_hits(cache, place, viewer))
             for place, known in evidence.items()
             if _is_seen(place[0], viewer, team_only)
         ]
@@ -90,6 +90,16 @@ class FastPathResource(Resource):
 def _is_seen(team: str, viewer: Viewer, team_only: str | None) -> bool:
     """True for a team that the viewer may see and did not leave out."""
     return (viewer.teams is None or team in viewer.teams) and team_only in {None, team}
+
+
+def _wrong_hits(
+    cache: SimilarAnswerCache, place: tuple[str, str], viewer: Viewer
+) -> list[WrongHit]:
+    """The last wrong hits of a feature; their texts are for those who may see its calls."""
+    hits = cache.last_wrong(place)
+    if viewer.may(Action.SEE_CALLS, place[0]):
+        return hits
+    return [WrongHit(checked_at=hit.checked_at) for hit in hits]
 
 
 def _similar_proof(

@@ -1,10 +1,12 @@
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 from fastapi import APIRouter
 
+from dashboards.access import Role
+from dashboards.views.fast_path import WrongHit
 from proxy.calls.answer_cache_port import AnswerCachePort
 from proxy.fast_path.similarity.evidence import no_evidence
 from proxy.fast_path.small_first.judge_channel import JudgeError
@@ -27,11 +29,14 @@ from tests.fakes.receipts import a_receipt
 def api(store: Store) -> AdminApi:
     control = new_control(LossPromise(max_loss=0.02, error=JudgeError(0.1, 0.1)))
     states = OrderedDict({(team, "mini"): TeamControl(control) for team in ("a", "b")})
-    rules = FastPathRules(answer_cache=(AnswerCachePolicy(name="faq", similar=True),))
+    rules = FastPathRules(
+        answer_cache=(AnswerCachePolicy(name="faq", similar=True, show_wrong=True),)
+    )
     evidence = {(team, "faq"): no_evidence() for team in ("a", "b")}
     similar = SimilarAnswerCache(
         cast("AnswerCachePort", SimpleNamespace(flights=None)), evidence=evidence
     )
+    similar._wrong["a", "faq"] = deque([WrongHit(checked_at=NOW, asked="my salary?", answer="9")])
     routing = cast("SmallFirstRouting", SimpleNamespace(states=states))
 
     def make(ask: StoreQuestions) -> APIRouter:
@@ -77,3 +82,21 @@ def test_an_admin_reads_all_teams_and_may_filter_one(api: AdminApi) -> None:
     assert filtered["saved_nanos"] == 7
     assert [bound["team"] for bound in filtered["proved"]] == ["b"]
     assert [proof["team"] for proof in filtered["similar"]] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("role", "texts"),
+    [
+        (Role.TEAM_ADMIN, ("my salary?", "9")),
+        (Role.VIEWER, ("", "")),
+        (Role.FINANCE, ("", "")),
+    ],
+)
+def test_texts_of_wrong_hits_are_for_those_who_may_see_calls(
+    api: AdminApi, role: Role, texts: tuple[str, str]
+) -> None:
+    proofs = api.ok("/fast-path", of_team("a", role=role), team="a")["similar"]
+
+    ((hit,),) = [proof["last_wrong"] for proof in proofs]
+    assert (hit["asked"], hit["answer"]) == texts
+    assert hit["checked_at"] == NOW
