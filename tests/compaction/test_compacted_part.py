@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 
@@ -99,15 +100,22 @@ def test_a_part_is_known_again_if_only_messages_away_from_it_were_edited(place, 
 
 def test_a_part_of_calls_is_another_where_the_last_turns_before_it_were_edited():
     calls = [call_and_result("get_order", f"order {number}", f"c{number}") for number in range(9)]
-    asked = [user("Hello."), user("Find the shoes."), user("Then their price."), *calls]
+    messages: list[Any] = [
+        user("Hello."),
+        user("Find the shoes."),
+        user("Then their price."),
+        *calls,
+    ]
     bounds = {"start": 5, "end": 9, "point": 15}
 
     digests = [
-        region_digest(region(*asked[:place], user("Find the hats."), *asked[place + 1 :], **bounds))
+        region_digest(
+            region(*messages[:place], user("Find the hats."), *messages[place + 1 :], **bounds)
+        )
         for place in range(3)
     ]
 
-    assert digests[0] == region_digest(region(*asked, **bounds))
+    assert digests[0] == region_digest(region(*messages, **bounds))
     assert len({*digests}) == 3
 
 

@@ -73,16 +73,16 @@ class Trial:
 
     def _learn(self, order: Sequence[int]) -> tuple[SimilarityEvidence, list[tuple[float, bool]]]:
         """The evidence after all questions of an order went upstream, and the later scores."""
-        evidence, kept = no_evidence(self._promise), _KeptQuestions()
+        evidence, index = no_evidence(self._promise), _KeptQuestions()
         scores: list[tuple[float, bool]] = []
         for place in order:
-            chosen = self._candidate(place, kept)
+            chosen = self._candidate(place, index)
             if chosen is not None:
                 was_right = chosen.answered.answer_digest == self.questions[place].answer
                 if evidence.learned >= _WARM_UP_PAIRS:
                     scores.append((evidence.score(chosen), was_right))
                 evidence.learn(chosen, was_right=was_right, was_served=False)
-            kept.add(self._answered[place])
+            index.add(self._answered[place])
         return evidence, scores
 
     def _go_on(
@@ -90,10 +90,10 @@ class Trial:
     ) -> TrialResult:
         """The hits in the second half where learning goes on and hits are checked."""
         half = len(order) // 2
-        kept = self._keep_all(order[:half])
+        index = self._keep_all(order[:half])
         hits = wrong = 0
         for place in order[half:]:
-            chosen = self._candidate(place, kept)
+            chosen = self._candidate(place, index)
             if chosen is not None:
                 was_right = chosen.answered.answer_digest == self.questions[place].answer
                 is_served = evidence.is_served(evidence.score(chosen))
@@ -102,7 +102,7 @@ class Trial:
                     wrong += not was_right
                     continue
                 evidence.learn(chosen, was_right=was_right, was_served=is_served)
-            kept.add(self._answered[place])
+            index.add(self._answered[place])
         return TrialResult("ours, learning on", len(order) - half, hits, wrong)
 
     def _show(
@@ -113,14 +113,14 @@ class Trial:
     ) -> TrialResult:
         """The hits of a rule in the second half; what is not served is kept for later ones."""
         half = len(order) // 2
-        kept, hits, wrong = self._keep_all(order[:half]), 0, 0
+        index, hits, wrong = self._keep_all(order[:half]), 0, 0
         for place in order[half:]:
             is_ours = rule.startswith("ours")
-            chosen = self._candidate(place, kept) if is_ours else None
-            near = [] if is_ours else self._neighbours(place, kept)
+            chosen = self._candidate(place, index) if is_ours else None
+            near = [] if is_ours else self._neighbours(place, index)
             answer = serve(place, near, chosen)
             if answer is None:
-                kept.add(self._answered[place])
+                index.add(self._answered[place])
                 continue
             hits += 1
             wrong += answer != self.questions[place].answer
@@ -148,20 +148,20 @@ class Trial:
 
     def _keep_all(self, places: Sequence[int]) -> "_KeptQuestions":
         """These questions, as they are kept."""
-        kept = _KeptQuestions()
+        index = _KeptQuestions()
         for place in places:
-            kept.add(self._answered[place])
-        return kept
+            index.add(self._answered[place])
+        return index
 
-    def _candidate(self, place: int, kept: "_KeptQuestions") -> SimilarAnswer | None:
+    def _candidate(self, place: int, index: "_KeptQuestions") -> SimilarAnswer | None:
         """The candidate of a question among those that are kept."""
-        near = self._neighbours(place, kept)
-        chosen = choose_candidate(self._answered[place].question, near, kept.words)
+        near = self._neighbours(place, index)
+        chosen = choose_candidate(self._answered[place].question, near, index.words)
         return chosen if isinstance(chosen, SimilarAnswer) else None
 
-    def _neighbours(self, place: int, kept: "_KeptQuestions") -> list[SimilarQuestion]:
+    def _neighbours(self, place: int, index: "_KeptQuestions") -> list[SimilarQuestion]:
         """The nearest questions among those that are kept."""
-        near = [(slot, cosine) for slot, cosine in self._near[place] if slot in kept.places]
+        near = [(slot, cosine) for slot, cosine in self._near[place] if slot in index.places]
         return [SimilarQuestion(self._answered[slot], cosine) for slot, cosine in near[:NEIGHBOURS]]
 
 

@@ -55,13 +55,13 @@ def test_a_word_that_stands_again_in_a_file_keeps_65_percent_of_its_worth():
     assert words.again["W-4711"] / words.first["W-4711"] == pytest.approx(0.65)
 
 
-@pytest.mark.parametrize(("found", "ratio"), [(["Oslo"], 2.0), ([], 1.0)])
+@pytest.mark.parametrize(("orders", "ratio"), [(["Oslo"], 2.0), ([], 1.0)])
 def test_names_of_the_last_two_turns_count_twice_beside_records_wherever_the_region_ends(
-    found: list[str], ratio: float
+    orders: list[str], ratio: float
 ):
-    results: list[Any] = [call_and_result("find", result) for result in found]
+    results: list[Any] = [call_and_result("find", result) for result in orders]
     turns = [user("Orders?"), *results, user("What of W-4711?"), assistant("W."), user("Stop it.")]
-    end = len(turns) + len(found) - 1
+    end = len(turns) + len(orders) - 1
     worths = []
     for point in (0, end + 1):
         words = region_words(read_contents(*turns, end=end, point=point))

@@ -116,10 +116,10 @@ def _policy_lines(feature: ReusedAnswers, name: str, ttl: float) -> Iterator[str
 
 def _toml_string(text: str) -> str:
     """A text as TOML has it in quotes; JSON escapes some letters by two halves, which TOML bars."""
-    return '"' + "".join(map(_escaped, text)) + '"'
+    return '"' + "".join(map(_escape_char, text)) + '"'
 
 
-def _escaped(char: str) -> str:
+def _escape_char(char: str) -> str:
     if char in '"\\':
         return f"\\{char}"
     if char.isprintable():
