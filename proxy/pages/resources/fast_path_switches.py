@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from dashboards.access import Action
+from proxy.api.request import feature_label
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.features import FeatureName
@@ -63,8 +64,9 @@ class FastPathSwitchesResource(Resource):
         teams = await self._store.ask(self._store.teams.all)
         if all(known_team.id != team for known_team in teams):
             raise CallerError("There is no team of this id.", code="unknown_team", status=404)
-        if feature == EVERY:
+        if feature == EVERY or feature_label(feature)[0] != feature:
             raise CallerError(
-                f"A feature named {EVERY} cannot be told from every feature.",
+                f"No call has a feature of this name: {EVERY} is every feature, and names are short"
+                " and printable.",
                 code="unknown_feature",
             )

@@ -11,7 +11,8 @@ from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros
 from slo.policies.fast_path_switches import FastPathSwitch, SwitchedPart
 
-MAX_SWITCHES: Final = 1_000
+#: Parts that are off for one team, so that no team takes the room of others.
+MAX_SWITCHES: Final = 200
 
 
 class FastPathSwitches:
@@ -41,15 +42,17 @@ class FastPathSwitches:
             place: The team's id and the feature.
 
         Raises:
-            ValueError: There are as many switches as there may be.
+            ValueError: As many parts are off for the team as there may be.
         """
         table, row = schema.fast_path_switches, _row(place, part)
         with write_transaction(self._engine) as connection:
-            count = connection.execute(select(func.count()).select_from(table)).scalar_one()
+            count = connection.execute(
+                select(func.count()).select_from(table).where(table.c.team == place[0])
+            ).scalar_one()
             if connection.execute(select(table.c.part).filter_by(**row)).first() is not None:
                 return False
             if count >= MAX_SWITCHES:
-                raise ValueError(f"{MAX_SWITCHES:,} parts are off; turn one on first")
+                raise ValueError(f"{MAX_SWITCHES} parts are off for this team; turn one on first")
             values = {**row, "changed_by": who, "changed_at": micros(now)}
             connection.execute(insert(table).values(values))
             record_change(connection, _change("disable", place, part, who), now)

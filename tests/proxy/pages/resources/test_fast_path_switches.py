@@ -91,6 +91,7 @@ def test_a_switch_holds_also_while_the_policies_file_is_broken(dashboard: Dashbo
     [
         ({"team": "nobody", "role": Role.ADMIN}, 404),
         ({"feature": "*"}, 400),
+        ({"feature": "f" * 129}, 400),
         ({"part": "contexts"}, 422),
         ({"role": Role.VIEWER}, 403),
         ({"role": Role.FINANCE}, 403),
@@ -126,6 +127,16 @@ def test_the_pages_button_switches_and_keeps_the_filters(dashboard: Dashboard):
 
     assert (answer.status, answer.headers["location"]) == (303, "/admin/fast-path?feature=faq")
     assert "Enable answers given before for faq of acme" in page(dashboard, Role.TEAM_ADMIN)
+
+
+def test_a_feature_that_no_call_can_have_is_refused_from_the_page_too(dashboard: Dashboard):
+    fields = {"team": dashboard.own, "feature": "a\0b", "part": "drafts", "is_on": "false"}
+    cookie = dashboard.cookies[Role.TEAM_ADMIN]
+
+    answer = dashboard.ask("POST", "/admin/fast-path", document=fields, cookie=cookie)
+
+    assert answer.status == 400
+    assert dashboard.store.fast_path_switches.all() == []
 
 
 def test_the_api_tells_which_parts_are_off(dashboard: Dashboard):

@@ -62,7 +62,7 @@ def test_a_part_of_a_newer_version_is_left_out(
     assert switches.all() == []
 
 
-def test_beyond_the_bound_nothing_more_is_turned_off(
+def test_beyond_the_bound_a_team_turns_nothing_more_off_and_others_do(
     switches: FastPathSwitches, engine: Engine, team: str
 ) -> None:
     rows = [
@@ -71,6 +71,8 @@ def test_beyond_the_bound_nothing_more_is_turned_off(
     ]
     with write_transaction(engine) as connection:
         connection.execute(insert(schema.fast_path_switches), rows)
+    other = Teams(engine).create("other", now=NOW).id
 
-    with pytest.raises(ValueError, match="1,000 parts are off"):
+    with pytest.raises(ValueError, match="200 parts are off for this team"):
         switches.turn_off((team, "faq"), CACHE, "ann", NOW)
+    assert switches.turn_off((other, "faq"), CACHE, "bob", NOW)
