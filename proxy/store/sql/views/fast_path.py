@@ -83,6 +83,21 @@ class _SwitchedRules:
             SwitchedPart.STREAM_CONTINUATION: streams_off,
         }
 
+    def switched_off(self, names: Mapping[str, str], only: SpendFilter) -> Iterator[Place]:
+        """The features with a part that is off, with calls or without, among those that count.
+
+        Args:
+            names: Names of teams by id.
+        """
+        ids, teams = {name: team for team, name in names.items()}, only.counted_teams
+        features = only.values.get("feature")
+        if only.values.keys() - {"team", "feature"}:
+            return
+        for name, feature in frozenset[Place]().union(*self._off.values()):
+            is_counted = features is None or feature in features
+            if name in ids and is_counted and (teams is None or ids[name] in teams):
+                yield ids[name], feature
+
     def rules_of(self, team: str, name: str, feature: str) -> Iterator[FastPathRule]:
         """The rule of each part about a team's feature, whether it is on or switched off.
 
@@ -136,7 +151,7 @@ def fast_path_view(readers: Readers, question: FastPathQuestion) -> FastPathView
         parts = _parts_by_place(connection, period.bounds, question.only)
     features = [
         _feature_row(place, (calls.get(place, 0), parts.get(place, {})), names, rules)
-        for place in sorted({*calls, *parts})
+        for place in sorted({*calls, *parts, *rules.switched_off(names, question.only)})
     ]
     shown = [row for row in features if row.rules or (row.team, row.feature) in parts]
     shown.sort(key=lambda row: (-row.saved_nanos, row.team, row.feature))

@@ -102,6 +102,22 @@ def test_a_part_that_is_switched_off_is_shown_with_its_rule(ledger: Store) -> No
     ]
 
 
+def test_a_feature_without_calls_is_shown_while_a_part_of_it_is_off(ledger: Store) -> None:
+    team = ledger.teams.create("acme", now=START).id
+    switches = [FastPathSwitch(name, "new", SwitchedPart.ANSWER_CACHE) for name in ("acme", "gone")]
+    every = Policies(answer_cache=(AnswerCachePolicy(name="all"),))
+    rules = FastPathRules.of(with_switches(every, switches))
+
+    def places(**fields: Any) -> list[tuple[str, str]]:
+        shown = view(ledger, SpendFilter(**fields), rules).features
+        return [(row.team, row.feature) for row in shown if row.feature == "new"]
+
+    assert places() == places(teams=frozenset({team})) == [(team, "new")]
+    assert places(teams=frozenset({"a"})) == []
+    assert places(values={"feature": frozenset({"chat"})}) == []
+    assert places(values={"model": frozenset({"m"})}) == []
+
+
 def similar_proofs(store: Store, rule: AnswerCachePolicy) -> Sequence[SimilarProof]:
     hit = WrongHit(checked_at=START, asked="a", similar="b")
     proof = SimilarProof(
