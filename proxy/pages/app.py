@@ -251,7 +251,9 @@ def _operations(
         models=ModelsResource(
             lambda: reloader.snapshot.catalog, can_answer, context.settings.folder, now
         ),
-        configuration=ConfigurationResource(context.settings, reloader, readiness, record),
+        configuration=ConfigurationResource(
+            context.settings, reloader, readiness, record, ask, now
+        ),
     )
 
 

@@ -128,7 +128,7 @@ class Dashboard:
             fast_path_switches=FastPathSwitchesResource(store, reloader, self.now),
             models=ModelsResource(lambda: catalog, lambda _: True, self.folder, self.now),
             configuration=ConfigurationResource(
-                settings, reloader, (list, reloader.notes), self._record
+                settings, reloader, (list, reloader.notes), self._record, ask, self.now
             ),
         )
         ledger = LedgerResources.of(

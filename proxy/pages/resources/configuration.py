@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from dashboards.access import Action
-from proxy.errors import CallerError
+from dashboards.pages import HOME
+from proxy.errors import CallerError, Unready
 from proxy.pages.resources.api import Resource
-from proxy.pages.viewing import RecordChange, SignedIn, check_allowed, route
+from proxy.pages.resources.upstream_keys import UpstreamKeyView, upstream_keys_view
+from proxy.pages.store_questions import StoreQuestions, view_itself
+from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
 from proxy.settings import PREFIX, Settings
 from proxy.store.sql.access.audit_log import AuditedChange
+from proxy.store.sql.views.setup.upstream_uses import UpstreamUse, upstream_uses
 from slo.policies.file import KINDS, policies_by_kind
 from slo.toml.fields import Field
 
 #: Settings that are secrets, or may hold one.
-_SECRETS: Final = frozenset({"admin_token", "database_url", "redis_url"})
+_SECRETS: Final = frozenset({"admin_token", "database_url", "redis_url", "oidc_client_secret"})
 #: A link in Markdown; the place that it names is in the documentation, not on the page.
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
@@ -39,6 +43,24 @@ class PolicyFieldView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SingleSignOnView:
+    """Sign-in at an identity provider, as the settings have it; no secrets.
+
+    Attributes:
+        issuer: "" where people sign in by passwords and links alone.
+        callback: Address to register at the provider.
+        roles: Groups that have a role.
+        missing: Settings without which nobody can sign in there.
+    """
+
+    issuer: str
+    callback: str
+    roles: int
+    creates_people: bool
+    missing: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationView:
     """Configuration of the gateway.
 
@@ -48,6 +70,7 @@ class ConfigurationView:
         policy_fields: The fields that a policy of each kind can have.
         troubles: Reasons why no calls can be taken.
         notes: Notes for operators, such as why the last reload failed.
+        upstream_keys: Keys of upstreams, those with something to do first.
     """
 
     settings: Sequence[SettingView]
@@ -56,6 +79,8 @@ class ConfigurationView:
     policy_fields: Mapping[str, Sequence[PolicyFieldView]]
     troubles: Sequence[str]
     notes: Sequence[str]
+    upstream_keys: Sequence[UpstreamKeyView]
+    single_sign_on: SingleSignOnView
 
 
 @dataclass(eq=False)
@@ -72,6 +97,8 @@ class ConfigurationResource(Resource):
     _reloader: Reloader
     _readiness: tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]
     _record: RecordChange
+    _ask: StoreQuestions
+    _now: Clock
 
     @route("GET", "/configuration", name="get_configuration")
     async def get(self, viewer: SignedIn) -> ConfigurationView:
@@ -88,6 +115,12 @@ class ConfigurationResource(Resource):
             policy_fields={kind.array: [*map(_field_view, kind.fields)] for kind in KINDS},
             troubles=troubles(),
             notes=notes(),
+            upstream_keys=upstream_keys_view(
+                snapshot.catalog.upstreams.values(),
+                snapshot.upstreams_with_keys,
+                await self._upstream_uses(),
+            ),
+            single_sign_on=_single_sign_on(self._settings),
         )
 
     @route("POST", "/configuration/reload", name="reload_configuration")
@@ -110,6 +143,25 @@ class ConfigurationResource(Resource):
         if not worked:
             raise CallerError("; ".join(self._reloader.notes()), code="invalid_configuration")
         return await self.get(viewer)
+
+    async def _upstream_uses(self) -> Mapping[str, UpstreamUse] | None:
+        """Uses by upstream; None while the ledger does not answer in time."""
+        try:
+            return await self._ask.view("upstreams", upstream_uses, self._now(), view_itself)
+        except Unready:
+            return None
+
+
+def _single_sign_on(settings: Settings) -> SingleSignOnView:
+    needed = ("oidc_issuer", "oidc_client_id", "oidc_roles", "public_url")
+    callback = f"{settings.browser_url(settings.port)}{HOME}/sso/callback"
+    return SingleSignOnView(
+        issuer=settings.oidc_issuer,
+        callback=callback,
+        roles=len([*filter(None, map(str.strip, settings.oidc_roles.split(",")))]),
+        creates_people=settings.oidc_create_people,
+        missing=[f"{PREFIX}{name.upper()}" for name in needed if not getattr(settings, name)],
+    )
 
 
 def _field_view(field: Field) -> PolicyFieldView:

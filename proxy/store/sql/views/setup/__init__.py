@@ -1,0 +1,1 @@
+"""Figures of the ledger for whoever sets the gateway up: keys of upstreams, trials of policies."""
