@@ -55,7 +55,7 @@ class PartCompactor(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         fitter: Makes its segments.
         key: Equal for parts with equal segments.
-        known: Segments that were made before.
+        segments: Segments that were made before.
         at: The point where that is decided.
         kept: As in ``CompactedPart``.
         index: As there.
@@ -65,7 +65,7 @@ class PartCompactor(msgspec.Struct, frozen=True, kw_only=True):
 
     fitter: SegmentFitter
     key: tuple[object, ...]
-    known: SegmentCache
+    segments: SegmentCache
     at: int
     kept: tuple[int, ...]
     index: str
@@ -74,26 +74,26 @@ class PartCompactor(msgspec.Struct, frozen=True, kw_only=True):
 
     def likely_tokens(self) -> int:
         """The tokens of the part where there is no target, about."""
-        likely = self._made_once(SegmentFitter.likely_tokens, self._room)
+        likely = self._make_once(SegmentFitter.likely_tokens, self._room)
         return likely + self.beside + _MESSAGE_TOKENS
 
     def part(self) -> CompactedPart:
         """The part where there is no target."""
-        return self._part_of(self._made_once(SegmentFitter.segment_without_target, self._room))
+        return self._part_of(self._make_once(SegmentFitter.segment_without_target, self._room))
 
     def part_within(self, max_tokens: int) -> CompactedPart:
         """The part in at most so many tokens."""
         segment_tokens = max(1, max_tokens - self.beside - _MESSAGE_TOKENS)
-        return self._part_of(self._made_once(SegmentFitter.segment_within, segment_tokens))
+        return self._part_of(self._make_once(SegmentFitter.segment_within, segment_tokens))
 
-    def _made_once(self, make: Callable[[SegmentFitter, int], T], tokens: int) -> T:
+    def _make_once(self, make: Callable[[SegmentFitter, int], T], tokens: int) -> T:
         """A segment, or its size, as it was made before."""
         key = (*self.key, make, tokens)
-        known: T | None = self.known.get(key)
-        if known is None:
-            known = make(self.fitter, tokens)
-            self.known.store(key, known, _made_bytes(known))
-        return known
+        made: T | None = self.segments.get(key)
+        if made is None:
+            made = make(self.fitter, tokens)
+            self.segments.store(key, made, _made_bytes(made))
+        return made
 
     @property
     def _room(self) -> int:

@@ -333,7 +333,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return PartCompactor(
             fitter=SegmentFitter(region, self.count, self.find),
             key=(self.scope, self.count, region_digest(region)),
-            known=self.segments,
+            segments=self.segments,
             at=state.suffix.end,
             kept=kept_indexes,
             index=index,

@@ -29,7 +29,7 @@ CHAT: list[Said] = [
 
 
 def compactor_of(
-    *messages: Said, trimmed: float = 1.0, known: SegmentCache | None = None
+    *messages: Said, trimmed: float = 1.0, segments: SegmentCache | None = None
 ) -> PartCompactor:
     part = region(*messages)
     tokens = int(trimmed * sum(message.tokens for message in part.messages))
@@ -37,7 +37,7 @@ def compactor_of(
     return PartCompactor(
         fitter=fitter,
         key=(region_digest(part),),
-        known=SegmentCache(9, 1 << 20) if known is None else known,
+        segments=SegmentCache(9, 1 << 20) if segments is None else segments,
         at=9,
         kept=(),
         index="",
@@ -69,18 +69,18 @@ def test_a_part_within_a_target_counts_the_messages_beside_its_segment(max_token
 
 
 def test_the_segment_of_an_equal_part_is_made_once_as_long_as_it_is_remembered():
-    known = SegmentCache(9, 1 << 20)
-    segment = compactor_of(*DESK, known=known).part().segment
+    segments = SegmentCache(9, 1 << 20)
+    segment = compactor_of(*DESK, segments=segments).part().segment
 
-    assert compactor_of(*DESK, known=known).part().segment is segment
+    assert compactor_of(*DESK, segments=segments).part().segment is segment
     assert compactor_of(*DESK).part().segment is not segment
-    assert compactor_of(*DESK[2:], known=known).part().segment != segment
-    assert len(known) == 2
+    assert compactor_of(*DESK[2:], segments=segments).part().segment != segment
+    assert len(segments) == 2
 
 
 def test_the_segment_of_a_part_to_another_size_is_made_anew():
-    known = SegmentCache(9, 1 << 20)
-    compactor = compactor_of(*DESK, known=known)
+    segments = SegmentCache(9, 1 << 20)
+    compactor = compactor_of(*DESK, segments=segments)
 
     assert compactor.part_within(600).tokens <= 600 < compactor.part_within(900).tokens
 
