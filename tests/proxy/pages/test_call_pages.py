@@ -130,6 +130,15 @@ def test_a_call_shows_where_its_time_went_and_leads_to_calls_like_it(
     )
 
 
+def test_a_filter_by_one_reason_for_a_miss_stays_when_the_form_is_sent_again(
+    pages: CallPagesBrowser,
+) -> None:
+    (choice,) = re.findall('<select name="miss">.*?</select>', pages.text("/calls?miss=changed"))
+
+    assert "<option selected>changed</option>" in choice
+    assert "<option selected" not in pages.text("/calls?miss=*").partition('name="miss"')[2]
+
+
 def test_filters_that_are_left_empty_narrow_nothing(pages: CallPagesBrowser) -> None:
     empty = "&".join(
         f"{name}="
