@@ -74,7 +74,7 @@ class KeyLimitView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUsageView:
-    """All that a key's holder is shown of it; nothing of another key.
+    """All that a key's holder is shown of it; of other keys no more than limits shared with them.
 
     Attributes:
         key: The key's id, which opens nothing.

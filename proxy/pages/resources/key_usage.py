@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends
@@ -13,12 +13,14 @@ from dashboards.views.calls import CallsView
 from dashboards.views.costs import CostsView, share
 from dashboards.views.key_usage import KeyLimitView, KeySpend, KeyUsageView, key_latency
 from dashboards.views.latency import HealthView
+from proxy.errors import Unready
 from proxy.pages.access.own_usage import KeyCookies, OwnUsagePages
 from proxy.pages.access.sign_in_limits import address_limit
 from proxy.pages.receipts import Authenticate
 from proxy.pages.store_questions import StoreQuestions, view_itself
 from proxy.pages.viewing import Clock, ReadViewer
 from proxy.records.call import Key
+from proxy.records.lru_cache import LruCache
 from proxy.store.sql.views.calls import CallSearch, calls_view
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
 from proxy.store.sql.views.latency import HealthQuestion, health_view
@@ -29,22 +31,60 @@ _WEEK_DAYS: Final = 7
 _SHOWN_CALLS: Final = 20
 #: Calls that latencies are measured of, the newest: histograms do not tell keys apart.
 _TIMED_CALLS: Final = 200
+#: Seconds for which a key's usage is shown as it was read, and keys of which it is remembered: the
+#: process that reads for pages is one, and a key may ask as often as it likes.
+_FRESH_S: Final = 5.0
+_MAX_REMEMBERED: Final = 256
+#: Seconds that a request waits for those before it.
+_TURN_TIMEOUT_S: Final = 3.0
 
 
 @dataclass(eq=False)
 class KeyUsageResource:
-    """The usage of keys; every question names the key and its team."""
+    """The usage of keys, one after the other; every question names the key and its team."""
 
     _ask: StoreQuestions
     _limits: Callable[[Key], Awaitable[Sequence[KeyLimitView]]]
     _now: Clock
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _remembered: LruCache[str, KeyUsageView] = field(
+        default_factory=lambda: LruCache(_MAX_REMEMBERED)
+    )
 
     async def usage(self, key: Key) -> KeyUsageView:
-        """All that is shown of one key.
+        """All that is shown of one key, at most a few seconds old.
 
         Raises:
             Unready: The database does not answer in time.
         """
+        if (known := self._fresh(key)) is not None:
+            return known
+        await self._take_turn()
+        try:
+            usage = self._fresh(key) or await self._read(key)
+        finally:
+            self._turn.release()
+        self._remembered.put(key.id, usage)
+        return usage
+
+    def _fresh(self, key: Key) -> KeyUsageView | None:
+        """The usage of a key that was read just now; None where there is none."""
+        known = self._remembered.get(key.id)
+        return known if known is not None and 0 <= self._now() - known.at < _FRESH_S else None
+
+    async def _take_turn(self) -> None:
+        """Wait until no other usage is read; raises Unready where that takes too long."""
+        try:
+            async with asyncio.timeout(_TURN_TIMEOUT_S):
+                await self._turn.acquire()
+        except TimeoutError as error:
+            raise Unready(
+                "Too many ask for the usage of their keys just now; try again in a moment.",
+                code="store_busy",
+                retry_after=5.0,
+            ) from error
+
+    async def _read(self, key: Key) -> KeyUsageView:
         now = self._now()
         period = latest_days(now, _DAYS)
         only = SpendFilter(teams=frozenset({key.team}), values={"key": frozenset({key.id})})
@@ -118,7 +158,7 @@ def own_usage_routers(
         clocks: Seconds since the epoch, and seconds of a clock that goes forward.
     """
     now, ticks = clocks
-    # Not the admin pages' questions: holders of keys must not keep those waiting.
+    # Not the admin pages' questions: holders of keys must not take their places.
     resource = KeyUsageResource(StoreQuestions(store), read_limits, now)
     cookies, limit = KeyCookies(store.secret, now), address_limit(ticks)
     pages = OwnUsagePages(store.keyring, resource.usage, read_viewer, cookies, limit, now)

@@ -1,13 +1,21 @@
 """``/v1/thriftgate/usage``: what one key's holder is shown, and nothing of another key."""
 
+import asyncio
 import json
-from typing import Any
+from collections import Counter
+from typing import Any, cast
 
+from dashboards.views.key_usage import KeyLimitView
+from proxy.pages.resources.key_usage import KeyUsageResource
+from proxy.pages.store_questions import StoreQuestions
+from proxy.records.call import Key
 from proxy.records.receipt import Outcome
 from proxy.store.sql.access.teams import KeyLimits
 from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.board import NOW
+from tests.fakes.clock import ManualClock
 from tests.fakes.dashboard import Dashboard
 from tests.fakes.receipts import a_receipt
 
@@ -88,3 +96,35 @@ def test_unknown_and_revoked_keys_get_the_same_answer(dashboard: Dashboard) -> N
     assert usage(dashboard, secret) == unknown
     assert unknown[0] == 401
     assert usage(dashboard, expired)[0] == 401
+
+
+class CountedQuestions:
+    """Questions to a store, counted by kind."""
+
+    def __init__(self, store: Store) -> None:
+        self._questions = StoreQuestions(store)
+        self.counts = Counter[str]()
+
+    async def view(self, kind: str, *question: Any) -> Any:
+        self.counts[kind] += 1
+        return await self._questions.view(kind, *question)
+
+
+def test_a_key_that_asks_often_is_read_once_in_five_seconds(store: Store) -> None:
+    key, other = (Key(id=name, team="team_1", team_name="acme") for name in ("key_1", "key_2"))
+    clock = ManualClock(NOW)
+
+    async def no_limits(_: Key) -> list[KeyLimitView]:
+        return []
+
+    async def ask() -> Counter[str]:
+        questions = CountedQuestions(store)
+        resource = KeyUsageResource(cast("StoreQuestions", questions), no_limits, clock)
+        at_once = await asyncio.gather(*[resource.usage(key) for _ in range(9)])
+        assert {shown.key for shown in at_once} == {key.id}
+        await resource.usage(other)
+        clock.now += 5.0
+        assert (await resource.usage(key)).at == NOW + 5.0
+        return questions.counts
+
+    assert set(asyncio.run(ask()).values()) == {3}
