@@ -182,8 +182,8 @@ class LossControl(msgspec.Struct):
         return SmallDecision(is_small=True, is_judged=is_judged, predicted_loss=None, why=why)
 
     def loses_too_much(self) -> bool:
-        """True if small answers are measured to lose more than is promised."""
-        return self.measured.is_above(self.promise.max_loss * self.calls / max(self.small, 1))
+        """True if small answers are measured to lose more than is promised; then for good."""
+        return self.measured.is_above(self.promise.max_loss)
 
     def record_verdict(self, call_id: str, verdict: Verdict) -> bool:
         """Count a verdict; False where none was awaited."""

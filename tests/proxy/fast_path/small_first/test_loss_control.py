@@ -171,6 +171,21 @@ def test_a_cascade_stops_by_itself_where_its_answers_lose_too_much():
     assert control.small < 2_000
 
 
+def test_a_cascade_that_stopped_stays_with_the_large_model_whatever_calls_follow_or_went_before():
+    control, _ = cascade(5_000, 0.2)
+    small = control.small
+    for number in range(60_000):
+        assert not control.decide_checked(f"later {number}", "chat", TRAITS, 0.9).is_small
+    assert control.small == small
+
+    control = new_control(LossPromise(error=JudgeError(0.0, 0.0)))
+    control.calls = 100_000  # by the router, before the rule became a cascade
+    for number in range(60):
+        control.decide_checked(str(number), "chat", TRAITS, 0.0)
+        control.record_verdict(str(number), Verdict.WORSE)
+    assert control.loses_too_much()
+
+
 def test_a_cascade_whose_answers_lose_as_much_as_is_allowed_goes_on():
     stopped = [cascade(3_000, 0.05, max_loss=0.05, seed=seed)[0] for seed in range(20)]
 
