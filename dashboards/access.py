@@ -30,6 +30,7 @@ class Action(StrEnum):
     CHANGE_TEAMS = "make teams"
     CHANGE_USERS = "change people"
     CHANGE_CONFIGURATION = "reload catalog and policies"
+    ANSWER_ALERTS = "acknowledge and snooze alerts"
     SEND_MESSAGES = "send reports and test alerts"
 
 

@@ -247,9 +247,13 @@ class CeilingStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAlert:
-    """An alert that goes on.
+    """An alert that goes on; of several stages of one budget the highest.
 
     Attributes:
+        id: Its id, by which its page is found.
+        acknowledged_by: Name of the person who looks at it; "" for nobody.
+        snoozed_until: Time until which it is snoozed; None where it is not.
+        stages: Number of stages that were reached.
         title: All of it in one sentence.
         facts: Known facts, as names and values.
         done: Action of the gateway; "" for none.
@@ -262,6 +266,10 @@ class OpenAlert:
     facts: Sequence[tuple[str, str]] = ()
     done: str = ""
     fix: str = ""
+    id: str = ""
+    acknowledged_by: str = ""
+    snoozed_until: float | None = None
+    stages: int = 1
 
 
 class AdminBoard(Protocol):

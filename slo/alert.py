@@ -6,6 +6,7 @@ wherever the alert is made. No text of a prompt or an answer ever stands in one.
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from decimal import Decimal
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
@@ -169,15 +170,16 @@ def budget_alert(
         percent: Of the limit, as it was reached.
         spent: In the budget's unit.
     """
-    named = _budget_title(budget, whose)
     counted = counter_key(budget, whose, ends - 1)
     return Alert(
         id=_budget_digest(budget) + stable_id(counted, str(percent))[_MARK_HEX_DIGITS:],
         kind="budget",
-        subject=named,
+        subject=f"{budget.name} of {_owner(budget, whose)}",
         severity=budget_severity(budget, percent),
-        title=f"{percent} % of the budget {named} is spent",
+        title=_spend_title(budget, whose, spent),
         facts=(
+            ("budget", budget.name),
+            ("reached", f"{percent} %"),
             ("limit", f"{format_amount(budget.unit, budget.limit)} a {budget.window.value}"),
             ("spent", f"{format_amount(budget.unit, spent)}, {spent * 100 // budget.limit} %"),
             ("left", format_amount(budget.unit, max(budget.limit - spent, 0))),
@@ -200,6 +202,27 @@ def outdated_alerts(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[
         for alert in alerts
         if alert.kind == "budget" and alert.is_open and alert.id[:_MARK_HEX_DIGITS] not in marks
     ]
+
+
+def problem_key(alert: Alert) -> tuple[str, ...]:
+    """Alike for alerts of one problem: the stages of one counter of a budget in one window."""
+    if alert.kind != "budget":
+        return (alert.id,)
+    return alert.kind, alert.id[:_MARK_HEX_DIGITS], alert.subject, str(alert.expires)
+
+
+def alerting_budget(alert: Alert, budgets: Iterable[Budget]) -> Budget | None:
+    """The budget with the limit that an alert is about; None for none of these."""
+    if alert.kind != "budget":
+        return None
+    mark = alert.id[:_MARK_HEX_DIGITS]
+    return next((budget for budget in budgets if _budget_digest(budget) == mark), None)
+
+
+def alerting_owner(alert: Alert, budget: Budget) -> str:
+    """Name of whose counter of a budget an alert is about; "" where it names nobody."""
+    start = f"{budget.name} of {budget.scope.removeprefix('label:')} "
+    return alert.subject.removeprefix(start) if alert.subject.startswith(start) else ""
 
 
 def format_amount(unit: BudgetUnit, of: int) -> str:
@@ -256,11 +279,25 @@ def budget_severity(budget: Budget, percent: int) -> Severity:
     return Severity.PAGE if budget.hard and percent >= 95 else Severity.TICKET
 
 
-def _budget_title(budget: Budget, whose: str) -> str:
+def _spend_title(budget: Budget, whose: str, spent: int) -> str:
+    """The spend beside the limit: ``Spend of team acme: $41.20 of $50.00 this month``."""
+    unit, limit = budget.unit, budget.limit
+    subject = "Spend" if unit is BudgetUnit.USD else unit.value.capitalize()
+    if unit is BudgetUnit.USD and limit >= NANOS:
+        amounts = " of ".join(f"${Decimal(nanos).scaleb(-9):,.2f}" for nanos in (spent, limit))
+    elif unit is BudgetUnit.USD:
+        amounts = f"{format_amount(unit, spent)} of {format_amount(unit, limit)}"
+    else:
+        amounts = f"{spent:,} of {limit:,}"
+    when = "today" if budget.window is window.Window.DAY else f"this {budget.window.value}"
+    return f"{subject} of {_owner(budget, whose)}: {amounts} {when}"
+
+
+def _owner(budget: Budget, whose: str) -> str:
     scope = budget.scope.removeprefix("label:")
     if scope == "organization":
-        return f"{budget.name} of the organization"
-    return f"{budget.name} of {scope} {whose}" if whose else f"{budget.name} of calls of no {scope}"
+        return "the organization"
+    return f"{scope} {whose}" if whose else f"calls of no {scope}"
 
 
 def _action(budget: Budget, spent: int) -> str:

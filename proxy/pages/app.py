@@ -34,6 +34,7 @@ from proxy.pages.people_pages import AccessResources, PeoplePages
 from proxy.pages.receipts import Authenticate, ReceiptFeed
 from proxy.pages.replay_pages import ReplayPages, ReplayProcess
 from proxy.pages.resources.alert_sinks import AlertSinksResource
+from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.key_limits import KeyLimitReader
@@ -244,6 +245,7 @@ def _operations(
         scheduled_reports=ReportDeliveriesResource(opened, ask, reloader, context.settings, now),
         report_sending=ReportSending(opened, reloader, context.settings, record, now),
         alert_sinks=AlertSinksResource(reloader, record, now),
+        alerts=AlertsResource(board, opened, ask, lambda: reloader.snapshot.policies, now),
         features=FeaturesResource(
             opened, ask, context.settings.compaction, now, context.settings.learning_stake_nanos
         ),

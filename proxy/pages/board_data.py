@@ -9,9 +9,10 @@ are shown.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -42,10 +43,11 @@ from proxy.services.objectives.objective_state import TrackedObjective, shown_st
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
+from proxy.store.sql.alert_records import AlertResponse, snooze_end
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo import window
-from slo.alert import format_amount
+from slo.alert import Alert, format_amount, problem_key, urgency_key
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.budgets.tally import GoodBadCounts
 from slo.controller.state import ControllerState
@@ -147,10 +149,12 @@ class LiveBoard:
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
         """See ``AdminBoard.open_alerts``."""
-        alerts = await self._ask("alerts", lambda: self._store.outbox.open_alerts(_MAX_ALERTS))
-        if alerts is None:
-            return None
-        return [view_of(OpenAlert, alert, done=alert.action) for alert in alerts]
+        store = self._store
+        read = await self._ask(
+            "alerts",
+            lambda: (store.outbox.open_alerts(_MAX_ALERTS), store.alert_records.open_responses()),
+        )
+        return None if read is None else _open_problems(*read, self._now())
 
     async def counters(self) -> Sequence[BudgetCounter] | None:
         """See ``AdminBoard.counters``; counters that are away leave the ledger's word.
@@ -191,6 +195,33 @@ class LiveBoard:
         except (StoreError, TimeoutError):
             return ledgers
         return rows
+
+
+def _open_problems(
+    alerts: Iterable[Alert], responses: Iterable[AlertResponse], now: float
+) -> list[OpenAlert]:
+    """One alert for each problem, the most urgent and newest of its stages."""
+    problems, responded = defaultdict[object, list[Alert]](list), defaultdict[str, list[Any]](list)
+    for alert in alerts:
+        problems[problem_key(alert)].append(alert)
+    for response in responses:
+        responded[response.alert].append(response)
+    shown = []
+    for stages in problems.values():
+        highest = min(stages, key=lambda stage: urgency_key(stage.severity, stage.began))
+        own = responded[highest.id]
+        acknowledged = [response.who for response in own if response.action == "acknowledge"]
+        shown.append(
+            view_of(
+                OpenAlert,
+                highest,
+                done=highest.action,
+                acknowledged_by=(acknowledged or [""])[-1],
+                snoozed_until=snooze_end(own, now),
+                stages=len(stages),
+            )
+        )
+    return shown
 
 
 def _objective_status(

@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 from typing import Final
 
+from fastapi import Request
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from proxy.pages.operation_pages import Operations
+from proxy.pages.resources.alerts import SnoozeRequest
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.resources.teams import TeamsResource
-from proxy.pages.site import FormCheck, Pages, form, validated_request
-from proxy.pages.viewing import FormFields, SignedIn, route
+from proxy.pages.site import FormCheck, Pages, form, redirect, validated_request
+from proxy.pages.viewing import FormFields, SignedIn, form_fields, route
 from slo.budgets.budget import EVERY, SCOPES, BudgetUnit
 from slo.window import Window
 
@@ -20,6 +22,8 @@ _CHOICES: Final = {
     "units": list(BudgetUnit),
     "windows": list(Window),
 }
+#: Hours of a snooze, by their text in a form.
+_HOURS: Final = {"0": 0, "1": 1, "24": 24}
 
 
 @dataclass(eq=False)
@@ -34,15 +38,14 @@ class BudgetPages(Pages):
         """Alerts that go on, and budgets."""
         operations, stored = self.operations, self.operations.stored_budgets
         counters = await operations.budgets.budgets(viewer)
-        alerts = await operations.budgets.alerts(viewer)
+        alerts = await operations.alerts.list(viewer)
         may_set = viewer.may(Action.CHANGE_BUDGETS)
         may_send = viewer.may(Action.SEND_MESSAGES)
         return await self.site.html(
             "budgets.html",
             viewer,
             counters=counters.counters,
-            open_alerts=alerts.alerts,
-            alert_count=alerts.total,
+            alerts=alerts,
             sinks=await operations.alert_sinks.list(viewer) if may_send else None,
             stored=(await stored.list(viewer)).budgets,
             are_kept=stored.are_kept,
@@ -50,6 +53,41 @@ class BudgetPages(Pages):
             teams=await self.teams.list(viewer) if may_set and stored.are_kept else (),
             choices=_CHOICES,
         )
+
+    @route("GET", "/alerts/{alert_id}")
+    async def alert(self, viewer: SignedIn, alert_id: str) -> Response:
+        """One alert: its measurement, its calls, what was done and can be done, its history."""
+        operations = self.operations
+        shown = await operations.alerts.get(viewer, alert_id)
+        listed = await operations.objectives.list(viewer) if shown.objective else None
+        objectives = () if listed is None else listed.objectives or ()
+        stored = await operations.stored_budgets.list(viewer) if shown.budget else None
+        budgets = () if stored is None else stored.budgets or ()
+        return await self.site.html(
+            "alert.html",
+            viewer,
+            section="budgets",
+            shown=shown,
+            objective=next((one for one in objectives if one.name == shown.objective), None),
+            stored=next((one for one in budgets if one.name == shown.budget), None),
+            may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
+            may_see_calls=viewer.may(Action.SEE_CALLS),
+            may_answer=viewer.may(Action.ANSWER_ALERTS),
+        )
+
+    @route("POST", "/alerts/{alert_id}/acknowledge")
+    async def acknowledge(self, viewer: SignedIn, alert_id: str) -> Response:
+        """Says that the viewer looks at an alert."""
+        shown = await self.operations.alerts.acknowledge(viewer, alert_id)
+        return redirect(f"/alerts/{shown.id}")
+
+    @route("POST", "/alerts/{alert_id}/snooze")
+    async def snooze(self, request: Request, viewer: SignedIn, alert_id: str) -> Response:
+        """Snoozes an alert, or ends that."""
+        hours = (await form_fields(request))["hours"]
+        snooze = validated_request(SnoozeRequest, hours=_HOURS.get(hours))
+        shown = await self.operations.alerts.snooze(viewer, alert_id, snooze)
+        return redirect(f"/alerts/{shown.id}")
 
     @form("/budgets/set", back="/budgets#set-budgets")
     async def set_budget(self, viewer: Viewer, fields: FormFields) -> None:

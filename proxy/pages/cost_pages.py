@@ -87,7 +87,7 @@ class CostPages(Pages):
         by = "feature" if viewer.teams is not None and len(viewer.teams) == 1 else "team"
         query = CostsQuery.model_validate({"by": by})
         alerts, objectives, events, budgets = await asyncio.gather(
-            operations.budgets.alerts(viewer),
+            operations.alerts.list(viewer),
             operations.objectives.list(viewer),
             operations.events.list(viewer, query),
             operations.budgets.budgets(viewer),

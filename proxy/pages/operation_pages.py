@@ -12,6 +12,7 @@ from dashboards.access import Action, Viewer
 from dashboards.board import AdminBoard
 from proxy.errors import CallerError
 from proxy.pages.resources.alert_sinks import AlertSinksResource
+from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
@@ -51,6 +52,7 @@ class Operations:
     scheduled_reports: ReportDeliveriesResource
     report_sending: ReportSending
     alert_sinks: AlertSinksResource
+    alerts: AlertsResource
     features: FeaturesResource
     fast_path_switches: FastPathSwitchesResource
     models: ModelsResource

@@ -37,6 +37,7 @@ from proxy.store.sql.access.audit_log import AuditLog
 from proxy.store.sql.access.known_keys import KnownKeys
 from proxy.store.sql.access.teams import Teams
 from proxy.store.sql.access.users import Users
+from proxy.store.sql.alert_records import AlertRecords
 from proxy.store.sql.database import (
     ConnectionGate,
     address,
@@ -115,13 +116,13 @@ class Store:
         self._reader_process: ReaderProcess | None = None
         self.pending_sums = PendingSums(engine)
         self.spendings = Spendings(engine)
-        self.replica_time = ReplicaTimeLedger(engine)
         self.teams, self.users = Teams(engine), Users(engine)
         self.sessions = SessionRows(engine)
         self.audit, self.pins = AuditLog(engine), Pins(engine)
         self.plans, self.mark_accounts = Plans(engine), MarkAccounts(engine)
-        self.answers = Answers(engine)
-        self.outbox, self.report_deliveries = Outbox(engine), ReportDeliveries(engine)
+        self.answers, self.replica_time = Answers(engine), ReplicaTimeLedger(engine)
+        self.outbox, self.alert_records = Outbox(engine), AlertRecords(engine)
+        self.report_deliveries = ReportDeliveries(engine)
         self.budgets, self.fast_path_switches = StoredBudgets(engine), FastPathSwitches(engine)
         self.layouts, self.contexts = Layouts(engine, mode=mode), Contexts(engine)
         self.board = layout_settings(self.layouts)

@@ -1,11 +1,13 @@
 """The budgets form as an administrator fills it in, in a real browser."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect
 
+from slo.alert import Alert, Severity, resolve_alert
 from slo.budgets.budget import Budget, HoldPolicy, OnStoreLoss, UnpricedPolicy
 from tests.browser.test_pages import Watch
 from tests.fakes.demo_gateway import DemoGateway
@@ -121,3 +123,38 @@ def test_the_page_with_a_budget_and_its_open_form_reads_well(
     assert [fault["id"] for fault in faults if fault["impact"] in {"serious", "critical"}] == []
     page.set_viewport_size({"width": page.viewport_size["width"], "height": 2200})  # type: ignore[index]
     take_picture(page, f"budgets-form-{name}")
+
+
+def test_an_alert_leads_from_the_first_page_to_its_calls_in_two_clicks(
+    view: tuple[str, BrowserContext],
+    gateway: DemoGateway,
+    take_picture: Callable[[Page, str], None],
+) -> None:
+    name, window = view
+    now = datetime.now(UTC).timestamp()  # noqa: TID251 - the gateway's own clock
+    alert = Alert(
+        kind="burn", subject="first-token", severity=Severity.PAGE, began=now - 600,
+        title=f"first-token: 31 of 60 calls had no first token within 1s, {name}",
+        facts=(("missed", "31 of 60"),),
+    )  # fmt: skip
+    gateway.store.outbox.add([alert], {}, now)
+    page = window.new_page()
+    page.goto("/admin")
+    page.get_by_role("alert").get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(alert.title)
+    page.get_by_role("button", name="I look at it").click()
+    expect(page.locator("main")).to_contain_text("admin looks at it")
+    faults = Axe().run(page).response["violations"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    take_picture(page, f"alert-{name}")
+    page.get_by_role("link", name="Its calls").click()
+    expect(page.get_by_label("First token after")).to_have_value("1")
+    page.goto(f"/admin/alerts/{alert.id}")
+    page.get_by_role("button", name="Snooze for 1 hour").click()
+    expect(page.get_by_role("button", name="End the snooze")).to_be_visible()
+    page.goto("/admin")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    expect(page.locator(".alert-line").filter(has_text=alert.title)).to_have_count(0)
+    gateway.store.outbox.add([resolve_alert(alert, now)], {}, now)
+
+    assert faults == []

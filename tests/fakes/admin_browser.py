@@ -15,6 +15,7 @@ from proxy.pages.app import add_admin_pages, add_error_handlers
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
 from proxy.pages.resources.alert_sinks import AlertSinksResource
+from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
@@ -78,6 +79,7 @@ def operations(
         scheduled_reports=ReportDeliveriesResource(store, ask, reloader, Settings(), lambda: NOW),
         report_sending=cast("ReportSending", object()),
         alert_sinks=NO_SINKS,
+        alerts=AlertsResource(board, store, ask, Policies, lambda: NOW),
         features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW, 10_000_000),
         fast_path_switches=FastPathSwitchesResource(store, reloader, lambda: NOW),
         models=ModelsResource(lambda: catalog, lambda _: True, folder, lambda: NOW),

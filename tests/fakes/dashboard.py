@@ -26,6 +26,7 @@ from proxy.pages.app import add_admin_pages, add_error_handlers, key_authenticat
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
 from proxy.pages.resources.alert_sinks import AlertSinksResource
+from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.key_limits import KeyLimitReader
@@ -124,6 +125,9 @@ class Dashboard:
             scheduled_reports=ReportDeliveriesResource(store, ask, reloader, settings, self.now),
             report_sending=ReportSending(store, reloader, settings, self._record, self.now),
             alert_sinks=AlertSinksResource(reloader, self._record, self.now),
+            alerts=AlertsResource(
+                self.board, store, ask, lambda: reloader.snapshot.policies, self.now
+            ),
             features=FeaturesResource(store, ask, CompactionMode.OFF, self.now),
             fast_path_switches=FastPathSwitchesResource(store, reloader, self.now),
             models=ModelsResource(lambda: catalog, lambda _: True, self.folder, self.now),

@@ -43,8 +43,10 @@ def budget_with(**fields):
 def test_a_budget_alert_says_what_whose_and_what_happens_next():
     alert = alert_of()
 
-    assert alert.title == "95 % of the budget assistants-month of team acme is spent"
+    assert alert.title == "Spend of team acme: $480.00 of $500.00 this month"
     assert alert.facts == (
+        ("budget", "assistants-month"),
+        ("reached", "95 %"),
         ("limit", "$500 a month"),
         ("spent", "$480, 96 %"),
         ("left", "$20"),

@@ -28,7 +28,7 @@ def alert_id(
     alert = watch.crossed_threshold_alert(
         budget, whose, counter_key(budget, whose, time), level, ends, time
     )
-    return alert and alert.title.partition(" of")[0]
+    return alert and dict(alert.facts)["reached"]
 
 
 def test_each_threshold_of_a_budget_is_reported_once_in_a_window():

@@ -27,6 +27,7 @@ from sqlalchemy import (
     delete,
     func,
     literal,
+    or_,
     select,
     update,
 )
@@ -110,11 +111,13 @@ class Outbox:
     def claim_due(self, sink: str, now: float, most: int, lease: float) -> list[OutboxMessage]:
         """Claims the sink's due messages, the longest due first; nobody else gets them meanwhile.
 
+        Those of a snoozed alert wait, but for its end.
+
         Args:
             lease: Seconds after which it is due again, unless it was ``sent`` or ``failed``.
         """
         outbox = schema.outbox
-        is_due = and_(outbox.c.sink == sink, outbox.c.due <= now)
+        is_due = and_(outbox.c.sink == sink, outbox.c.due <= now, _not_snoozed(now))
         if read_value(self._engine, select(outbox.c.alert).where(is_due).limit(1)) is None:
             return []
         some = select(outbox.c.alert).where(is_due).order_by(outbox.c.due).limit(most)
@@ -123,7 +126,7 @@ class Outbox:
             claimed = list(connection.execute(locked).scalars())
             is_mine = and_(outbox.c.sink == sink, outbox.c.alert.in_(claimed))
             connection.execute(update(outbox).where(is_mine).values(due=now + lease))
-            return _read_messages(connection, is_mine, most)
+            return read_messages(connection, is_mine, most)
 
     def mark_sent(
         self, letters: Sequence[OutboxMessage], now: float, again: Callable[[Alert], float | None]
@@ -217,9 +220,16 @@ class Outbox:
     def last_messages(self, most: int) -> list[OutboxMessage]:
         """The messages sent last, after those that could not be sent."""
         with read_transaction(self._engine) as connection:
-            lost = _read_messages(connection, schema.outbox.c.why != "", most)
-            messages = _read_messages(connection, schema.outbox.c.sent.is_not(None), most)
+            lost = read_messages(connection, schema.outbox.c.why != "", most)
+            messages = read_messages(connection, schema.outbox.c.sent.is_not(None), most)
         return (lost + [letter for letter in messages if not letter.why])[:most]
+
+
+def _not_snoozed(now: float) -> ColumnElement[bool]:
+    """The condition that leaves messages of alerts that nobody snoozed, and of their ends."""
+    responses, outbox = schema.alert_responses.c, schema.outbox.c
+    snoozed = select(responses.alert).where(responses.until > now)
+    return or_(outbox.phase == RESOLVED, outbox.alert.not_in(snoozed))
 
 
 def _read_alerts(engine: Engine, query: Select[Any]) -> list[Alert]:
@@ -307,7 +317,7 @@ def _make_endings_due(connection: Connection, letters: Sequence[OutboxMessage], 
         connection.execute(update(outbox).where(is_over).values(sent=now, due=now))
 
 
-def _read_messages(
+def read_messages(
     connection: Connection, where: ColumnElement[bool], most: int
 ) -> list[OutboxMessage]:
     """The messages of these rows, the last sent first."""
@@ -337,7 +347,8 @@ def _prune(connection: Connection, most: int) -> None:
 
 def _delete_alerts(connection: Connection, some: Select[tuple[str]]) -> int:
     """Delete these alerts with their messages; returns the number of alerts deleted."""
-    alerts, outbox = schema.alerts, schema.outbox
+    alerts, outbox, responses = schema.alerts, schema.outbox, schema.alert_responses
     gone = list(connection.execute(some).scalars())
     connection.execute(delete(outbox).where(outbox.c.alert.in_(gone)))
+    connection.execute(delete(responses).where(responses.c.alert.in_(gone)))
     return connection.execute(delete(alerts).where(alerts.c.id.in_(gone))).rowcount

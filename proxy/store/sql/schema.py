@@ -231,6 +231,15 @@ alerts = table(
 )
 """Alerts for people, in JSON, as they stand now; ``ended`` is null while one goes on."""
 
+alert_responses = table(
+    "alert_responses",
+    *keys_of(TEXT, "alert", "action"),
+    *keys_of(Timestamp, "at"),
+    *columns_of(TEXT, "who"),
+    *nullable_of(Timestamp, "until"),
+)
+"""Responses of people to alerts; ``until`` is the end of a snooze, and null for others."""
+
 stored_budgets = table(
     "stored_budgets",
     *keys_of(TEXT, "name"),

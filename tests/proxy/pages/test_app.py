@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from dashboards import pages
 from dashboards.access import Role, Viewer
+from dashboards.views.alerts import AlertsView
 from proxy.api.connections.starting import OFFLINE
 from proxy.app import Gateway, gateway
 from proxy.configuration import read_policies, read_snapshot
@@ -174,8 +175,7 @@ def test_examples_in_empty_sections_are_valid_policies(tmp_path: Path) -> None:
         {
             **common,
             "counters": [],
-            "open_alerts": [],
-            "alert_count": 0,
+            "alerts": AlertsView(alerts=[], total=0),
             "sinks": None,
             "stored": [],
             "are_kept": False,

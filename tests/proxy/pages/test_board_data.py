@@ -8,17 +8,22 @@ import pytest
 from dashboards.board import AdminBoard, BurnStatus, CeilingStatus, Pin
 from proxy.pages.board_data import LiveBoard, receipt_facts
 from proxy.services.objectives.objective_state import BurnWindow, Miss
+from proxy.store.sql.alert_records import AlertResponse
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
-from slo.alert import Severity
+from slo.alert import Severity, budget_alert
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.budgets.ceiling import Ceiling, CeilingStep
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objectives.objective import Enforce, Metric, RequestKind
+from slo.window import Window, window_end
 from tests.fakes.admission_harness import NOW
 from tests.fakes.alerts import an_alert
 from tests.fakes.live_board import ask_board, keep, objective_router
 from tests.fakes.objective_replicas import objective
 from tests.fakes.receipts import a_receipt
+
+BUDGET = Budget(name="b", scope="team", unit=BudgetUnit.USD, window=Window.MONTH, limit=10**9)
 
 
 def test_a_live_board_answers_all_that_pages_ask(store: Store) -> None:
@@ -174,6 +179,21 @@ def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> 
     assert (status.severity, status.began) == (Severity.PAGE, an_alert().began)
     assert (status.title, status.facts) == (an_alert().title, an_alert().facts)
     assert (status.done, status.fix) == (an_alert().action, "Pin it")
+
+
+def test_the_stages_of_one_budget_are_one_open_alert(store: Store) -> None:
+    ends = window_end(Window.MONTH, NOW)
+    low, high, other = (
+        budget_alert(BUDGET, whose, percent, 1, NOW + percent, ends)
+        for whose, percent in (("acme", 50), ("acme", 80), ("other", 50))
+    )
+    store.outbox.add([low, high, other], {}, NOW)
+    response = AlertResponse(alert=high.id, action="snooze", at=NOW, who="ann", until=NOW + 60)
+    store.alert_records.respond(response)
+    shown = ask_board(store, LiveBoard.open_alerts) or ()
+
+    assert [(one.id, one.stages) for one in shown] == [(high.id, 2), (other.id, 1)]
+    assert [one.snoozed_until for one in shown] == [NOW + 60, None]
 
 
 def test_a_receipt_of_no_known_price_says_so_and_one_that_used_nothing_does_not() -> None:

@@ -4,8 +4,12 @@ import pytest
 
 from dashboards.access import Role
 from dashboards.refilled_form import PAGE_FIELD
+from slo.alert import Alert, budget_alert
 from slo.budgets.budget import Budget
-from tests.fakes.dashboard import Dashboard
+from slo.window import window_end
+from tests.fakes.alerts import an_alert
+from tests.fakes.board import NOW
+from tests.fakes.dashboard import OWN_TEAM, Dashboard
 
 FORM = {"name": "own", "scope": "team", "of": "", "unit": "usd", "window": "day", "limit": "5"}
 
@@ -104,3 +108,44 @@ def test_the_form_offers_the_teams_of_its_viewer(dashboard: Dashboard) -> None:
     assert "acme" in owner_options(Role.TEAM_ADMIN)
     assert "other" not in owner_options(Role.TEAM_ADMIN)
     assert owner_options(Role.VIEWER) == ""
+
+
+def alert_page(dashboard: Dashboard, alert: Alert, role: Role = Role.ADMIN) -> str:
+    return dashboard.ask_as(role, "GET", f"/admin/alerts/{alert.id}").body.decode()
+
+
+def test_an_alert_leads_to_its_calls_and_to_the_limit_that_may_be_raised(
+    dashboard: Dashboard,
+) -> None:
+    budget = submit_form(dashboard, of=OWN_TEAM, limit="5")
+    assert isinstance(budget, Budget)
+    ends = window_end(budget.window, NOW)
+    alert = budget_alert(budget, OWN_TEAM, 80, 41 * 10**8, NOW, ends)
+    dashboard.store.outbox.add([alert], {}, NOW)
+    html = alert_page(dashboard, alert)
+
+    assert "<h1>Spend of team acme: $4.10 of $5.00 today</h1>" in html
+    assert f"/admin/calls?team={dashboard.own}&amp;from=2026-09-21&amp;to=2026-09-21" in html
+    assert "Raise the limit of own" in html
+    assert 'name="alerts" value="50, 80, 95"' in html
+    finance = alert_page(dashboard, alert, Role.FINANCE)
+    assert "/admin/calls?" not in finance
+    assert "Raise the limit of own" not in finance
+    assert "I look at it" not in finance
+
+
+def test_an_alert_is_acknowledged_and_snoozed_by_buttons(dashboard: Dashboard) -> None:
+    alert = an_alert()
+    dashboard.store.outbox.add([alert], {}, NOW)
+    path = f"/admin/alerts/{alert.id}"
+    answers = [
+        dashboard.ask_as(Role.ADMIN, "POST", f"{path}/acknowledge", {}),
+        dashboard.ask_as(Role.ADMIN, "POST", f"{path}/snooze", {"hours": "24"}),
+    ]
+    html = alert_page(dashboard, alert)
+
+    assert [answer.headers["location"] for answer in answers] == [path, path]
+    assert "<strong>admin</strong> looks at it" in html
+    assert "End the snooze" in html
+    wrong = dashboard.ask_as(Role.ADMIN, "POST", f"{path}/snooze", {"hours": "many"})
+    assert wrong.status == 400

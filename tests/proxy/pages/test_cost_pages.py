@@ -304,7 +304,7 @@ def test_a_report_that_takes_long_has_a_page_that_loads_again_until_it_is_there(
 def test_first_page_counts_open_alerts_and_names_the_most_urgent() -> None:
     weights = (Severity.PAGE, Severity.NOTE, Severity.TICKET, Severity.TICKET, Severity.NOTE)
     alerts = [
-        an_open_alert(severity=severity, title=f"alert {n}", began=NOW - 600 + n)
+        an_open_alert(severity=severity, title=f"alert {n}", began=NOW - 600 + n, id="first")
         for n, severity in enumerate(weights)
     ]
     browser = Browser(FakeBoard(overview(open_alerts=alerts[::-1])))
@@ -313,6 +313,7 @@ def test_first_page_counts_open_alerts_and_names_the_most_urgent() -> None:
 
     assert re.findall(r"alert \d", html) == ["alert 0"]
     assert "<strong>5 open alerts</strong>" in html
+    assert 'href="/admin/alerts/first"' in html
 
 
 def test_the_first_page_has_the_floor_beside_the_hit_rate(store: Store) -> None:

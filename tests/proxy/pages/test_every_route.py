@@ -42,6 +42,7 @@ OPEN: Final = None
 EVERYBODY: Final = frozenset(Role)
 TEAM_ADMINS: Final = frozenset({Role.TEAM_ADMIN, Role.ADMIN})
 ADMINS: Final = frozenset({Role.ADMIN})
+SEE_ALL: Final = frozenset({Role.FINANCE, Role.ADMIN})
 _API: Final = API_PATH
 BUDGET: Final = {"scope": "team", "of": "acme", "unit": "usd", "window": "month", "limit": "5"}
 
@@ -80,6 +81,9 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("POST", "/admin/objectives/pin"): (ADMINS, {"name": "x", "level": "1", "for": "1h"}),
     ("POST", "/admin/objectives/release"): (ADMINS, {"name": "x"}),
     ("GET", "/admin/budgets"): (EVERYBODY, None),
+    ("GET", "/admin/alerts/{alert_id}"): (SEE_ALL, None),
+    ("POST", "/admin/alerts/{alert_id}/acknowledge"): (ADMINS, {}),
+    ("POST", "/admin/alerts/{alert_id}/snooze"): (ADMINS, {"hours": "1"}),
     ("POST", "/admin/budgets/set"): (TEAM_ADMINS, {"name": "x", **BUDGET}),
     ("POST", "/admin/budgets/remove"): (TEAM_ADMINS, {"name": "x"}),
     ("POST", "/admin/budgets/test-sink"): (ADMINS, {"name": "x"}),
@@ -141,6 +145,9 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", f"{_API}/reports/cost"): (EVERYBODY, None),
     ("GET", f"{_API}/reports/scheduled"): (EVERYBODY, None),
     ("POST", f"{_API}/reports/scheduled/{{name}}/send"): (ADMINS, {}),
+    ("GET", f"{_API}/alerts/{{alert_id}}"): (SEE_ALL, None),
+    ("POST", f"{_API}/alerts/{{alert_id}}/acknowledge"): (ADMINS, None),
+    ("POST", f"{_API}/alerts/{{alert_id}}/snooze"): (ADMINS, {"hours": 1}),
     ("GET", f"{_API}/alerts/sinks"): (ADMINS, None),
     ("POST", f"{_API}/alerts/sinks/{{name}}/test"): (ADMINS, None),
     ("GET", f"{_API}/teams"): (EVERYBODY, None),

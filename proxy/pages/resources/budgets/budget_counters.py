@@ -1,22 +1,20 @@
-"""``/api/v1/budgets`` and ``/api/v1/alerts``: counters of budgets, and open alerts."""
+"""``/api/v1/budgets``: counters of budgets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dashboards.access import Action
-from dashboards.board import AdminBoard, BudgetCounter, OpenAlert
+from dashboards.board import AdminBoard, BudgetCounter
 from proxy.pages.resources.api import Resource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed, route
 from proxy.store.store import Store
-from slo.alert import urgency_key
 
 #: Scopes of budgets whose counters are of a team, of a key, or of everybody together.
 _TEAM_SCOPE: Final = "team"
 _KEY_SCOPE: Final = "key"
 _SHARED_SCOPE: Final = "organization"
-_MAX_ALERTS: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,22 +24,9 @@ class BudgetsView:
     counters: Sequence[BudgetCounter] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertsView:
-    """Open alerts by urgency, the newest of each urgency first; null if they are unknown now.
-
-    Attributes:
-        alerts: The first fifty.
-        total: Number of open alerts, counted up to 1,000; of more, the newest 1,000 are ranked.
-    """
-
-    alerts: Sequence[OpenAlert] | None
-    total: int | None
-
-
 @dataclass(eq=False)
 class BudgetsResource(Resource):
-    """Budgets and alerts as viewers see them."""
+    """Budgets as viewers see them."""
 
     tag = "budgets"
 
@@ -70,15 +55,3 @@ class BudgetsResource(Resource):
                 if row.scope == _SHARED_SCOPE or row.whose in own.get(row.scope, ())
             ]
         )
-
-    @route("GET", "/alerts", name="list_alerts")
-    async def alerts(self, viewer: SignedIn) -> AlertsView:
-        """Lists open alerts."""
-        check_allowed(viewer, Action.SEE_OPERATIONS)
-        if viewer.teams is not None:  # alerts name teams
-            return AlertsView(alerts=(), total=0)
-        open_alerts = await self._board.open_alerts()
-        if open_alerts is None:
-            return AlertsView(alerts=None, total=None)
-        ranked = sorted(open_alerts, key=lambda alert: urgency_key(alert.severity, alert.began))
-        return AlertsView(alerts=ranked[:_MAX_ALERTS], total=len(ranked))

@@ -1,0 +1,185 @@
+"""Alerts, one alert's whole story, and the calls and the setting that it is about."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from dashboards.board import OpenAlert
+from dashboards.views.costs import NO_VALUE
+from slo import window
+from slo.alert import Alert, alerting_budget, alerting_owner
+from slo.budgets.budget import EVERY, Budget
+from slo.objectives.objective import Metric, Objective
+
+_HOUR_S: Final = 3_600.0
+#: Days of calls that an alert leads to, the last.
+_MAX_DAYS: Final = timedelta(days=31)
+#: Subjects of alerts about planning and compaction.
+_FEATURE: Final = re.compile(r"feature (.*) of team (\S+)(?: on \S+)?")
+#: Scopes of budgets that the page of calls filters by.
+_FILTERED: Final = frozenset({"team", "key", "feature", "user"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertsView:
+    """Open alerts by urgency, the newest of each urgency first; null if they are unknown now.
+
+    Attributes:
+        alerts: The first fifty of those that nobody snoozed.
+        total: Number of these, counted up to 1,000; of more, the newest 1,000 are ranked.
+        snoozed: Those that somebody snoozed, fifty at most.
+    """
+
+    alerts: Sequence[OpenAlert] | None
+    total: int | None
+    snoozed: Sequence[OpenAlert] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertEvent:
+    """Something in the history of an alert.
+
+    Attributes:
+        at: Time of it, in seconds since the epoch.
+        kind: ``began``, ``escalated``, ``sent``, ``not sent``, ``acknowledged``, ``snoozed``,
+            ``snooze ended`` or ``ended``.
+        text: Facts of it in a few words; "" for none.
+        who: Name of the person who did it; "" for the gateway.
+        until: End of a snooze; null for others.
+    """
+
+    at: float
+    kind: str
+    text: str = ""
+    who: str = ""
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertView:
+    """One alert, its cause and its history.
+
+    Attributes:
+        kind: ``budget``, ``burn``, ``floor``, ``move``, ``route``, ``store``, ``drift``,
+            ``planning``, ``compaction`` or ``test``.
+        subject: The budget, objective, route or feature, and whose.
+        title: The fact in one sentence.
+        facts: Names and values of what was measured.
+        done: Action of the gateway; "" for none.
+        fix: Advice for people; "" for none.
+        began: Time at which it began, in seconds since the epoch, as all times here.
+        ended: Time at which it ended; null while it goes on.
+        expires: Time at which it ends by itself; null where a process ends it.
+        cost_nanos: Cost in nano-dollars; null where it is unknown.
+        acknowledged_by: Name of the person who looks at it; "" for nobody.
+        snoozed_until: End of its snooze; null where it is not snoozed.
+        calls: Filters of the page of calls that lead to its calls.
+        objective: Name of the objective it is about; "" for none in force.
+        budget: Name of the budget it is about; "" for none in force with this limit.
+        history: From its beginning on.
+    """
+
+    id: str
+    kind: str
+    severity: str
+    subject: str
+    title: str
+    facts: Sequence[tuple[str, str]]
+    done: str
+    fix: str
+    began: float
+    ended: float | None
+    expires: float | None
+    cost_nanos: int | None
+    acknowledged_by: str
+    snoozed_until: float | None
+    calls: Mapping[str, str]
+    objective: str
+    budget: str
+    history: Sequence[AlertEvent]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertCause:
+    """The objective or budget in force that an alert is about, and its calls.
+
+    Attributes:
+        calls: Filters of the page of calls.
+    """
+
+    objective: Objective | None
+    budget: Budget | None
+    calls: Mapping[str, str]
+
+
+def alert_cause(
+    alert: Alert,
+    objectives: Sequence[Objective],
+    budgets: Sequence[Budget],
+    teams: Mapping[str, str],
+    now: float,
+) -> AlertCause:
+    """The cause of an alert, as far as the policies in force know it.
+
+    Args:
+        teams: Ids of teams by their names.
+    """
+    objective = None
+    if alert.kind in {"burn", "floor", "move"}:
+        objective = next((one for one in objectives if one.name == alert.subject), None)
+    budget = alerting_budget(alert, budgets)
+    if objective is not None:
+        filters = _objective_filters(objective, teams)
+    elif budget is not None:
+        filters = _budget_filters(budget, alerting_owner(alert, budget), teams)
+    else:
+        filters = _subject_filters(alert)
+    since = alert.began - _HOUR_S
+    if budget is not None:
+        since = window.window_start(budget.window, alert.began)
+    period = _days(since, now if alert.ended is None else alert.ended)
+    return AlertCause(objective=objective, budget=budget, calls={**filters, **period})
+
+
+def _objective_filters(objective: Objective, teams: Mapping[str, str]) -> dict[str, str]:
+    """Filters that leave the calls which missed an objective, where these can be told apart."""
+    filters = _place_filters(objective.team, objective.feature, teams)
+    if objective.under_nanos is not None:
+        filters["min_cost_nanos"] = str(objective.under_nanos)
+    elif objective.metric is Metric.ERRORS:
+        filters["outcome"] = "failed"
+    elif objective.metric is Metric.CACHE:
+        filters["miss"] = "*"
+    elif objective.under is not None and objective.metric in {Metric.TTFT, Metric.TOTAL}:
+        name = "min_ttft" if objective.metric is Metric.TTFT else "min_duration"
+        filters[name] = f"{objective.under:g}"
+    return filters
+
+
+def _place_filters(team: str, feature: str, teams: Mapping[str, str]) -> dict[str, str]:
+    filters = {} if team == EVERY else {"team": teams.get(team, team)}
+    return filters if feature == EVERY else {**filters, "feature": feature or NO_VALUE}
+
+
+def _budget_filters(budget: Budget, whose: str, teams: Mapping[str, str]) -> dict[str, str]:
+    if budget.scope not in _FILTERED:
+        return {}
+    value = teams.get(whose, whose) if budget.scope == "team" else whose
+    return {budget.scope: value or NO_VALUE}
+
+
+def _subject_filters(alert: Alert) -> dict[str, str]:
+    """Filters of alerts that no policy is behind: routes that fail, and features."""
+    if alert.kind == "route":
+        return {"outcome": "failed"}
+    feature = _FEATURE.fullmatch(alert.subject)
+    return {} if feature is None else {"team": feature[2], "feature": feature[1]}
+
+
+def _days(since: float, until: float) -> dict[str, str]:
+    """The days of UTC between two times, as the pages name a period."""
+    last = datetime.fromtimestamp(max(since, until), UTC).date()
+    first = max(datetime.fromtimestamp(since, UTC).date(), last - _MAX_DAYS + timedelta(days=1))
+    return {"from": first.isoformat(), "to": last.isoformat()}
