@@ -34,8 +34,7 @@ _MAX_LETTER_ANSWER_CHARS: Final = 20
 _SCANNED_CHARS: Final = 20_000
 _letter: Final = re.compile(r"(?:\w+ ){0,2}\(?(?:[a-f]|\d)[).!]*(?: please[.!?]?)?").fullmatch
 #: Factor for the worth of a question whose answer is understood without it.
-_QUESTION_FACTOR: Final = 0.4
-_USER_QUESTION_FACTOR: Final = 0.5
+_QUESTION_FACTOR, _USER_QUESTION_FACTOR = 0.4, 0.5
 #: Factor for the worth of a sentence that is only polite: no room is left to it.
 _COURTESY_FACTOR: Final = 0.0
 #: Factor for the worth of a reply to which the user agreed, or from which the user chose.
@@ -46,8 +45,6 @@ _holds_value: Final = re.compile(r"\d|\w\W+[^\W\d_a-z](?<![a-z])\w").search
 _ASKING: Final = ("?", "\uff1f", "\u061f", "\u037e")
 #: Characters at a call's beginning by which it is found in the text that holds it.
 _CALL_HEAD_CHARS: Final = 40
-
-
 _NO_UNIT: Final = ReplyUnit("-")
 #: Kinds of facts that sentences become.
 _SPOKEN: Final = frozenset({FactKind.REPLY, FactKind.USER})
@@ -274,11 +271,13 @@ class Speech:
             is_empty = piece.endswith(_ASKING) and not _holds_value(piece)
             is_agreed = any(map(_asks, first)) or not self._part.find(is_refusal, fact.text)
             is_answer = first and is_agreed and not self._part.exchanges
-            answers = _ACCEPTED_FACTOR if is_answer else 1.0
+            factor = _ACCEPTED_FACTOR if is_answer else 1.0
+            if not first and not held and self._part.find(is_courtesy, piece):
+                factor = factor if is_acceptance(piece) else _COURTESY_FACTOR
             yield Candidate(
                 ((*first, *held, sentence), *([rules] if rules else [])),
                 is_mark=bool(rules),
-                factor=_USER_QUESTION_FACTOR if is_empty and not first else answers,
+                factor=_USER_QUESTION_FACTOR if is_empty and not first else factor,
             )
         if left:
             yield Candidate((tuple(left),), is_mark=True)

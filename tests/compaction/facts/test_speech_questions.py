@@ -16,6 +16,13 @@ def test_questions_that_hold_no_value_count_less_than_other_sentences():
     assert factors(user("Is it so?")) == [0.5]
 
 
+def test_to_a_target_a_users_courtesies_take_no_room_but_what_accepts_does():
+    reply = assistant("Then I would take the Pebble Cotton, which comes in 31 colours.")
+
+    assert factors(user("My goal?"), reply, user("Thank you!"))[1] == 0.0
+    assert 0.0 not in factors(user("My goal?"), reply, user("Okay."))
+
+
 def test_a_reply_of_60_bytes_stands_with_its_question_and_a_longer_one_by_itself():
     question = user("Is it so?")
 
