@@ -26,9 +26,9 @@ from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.pages.app import key_authentication, pages_app
 from proxy.pages.receipts import ending_router
-from proxy.pages.resources.answers import answers_router
-from proxy.pages.resources.contexts import contexts_router
-from proxy.pages.resources.feedback import feedback_router
+from proxy.pages.resources.callers.answers import answers_router
+from proxy.pages.resources.callers.contexts import contexts_router
+from proxy.pages.resources.callers.feedback import feedback_router
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR

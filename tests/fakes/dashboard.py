@@ -31,9 +31,9 @@ from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
 from proxy.pages.resources.budgets.key_limits import KeyLimitReader
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
+from proxy.pages.resources.callers.key_usage import own_usage_routers
 from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
-from proxy.pages.resources.key_usage import own_usage_routers
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources

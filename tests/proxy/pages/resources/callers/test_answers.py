@@ -6,7 +6,7 @@ import pytest
 
 from proxy.errors import Unready
 from proxy.fast_path.answer_cache.answer_purges import PurgeScope
-from proxy.pages.resources.answers import answers_router
+from proxy.pages.resources.callers.answers import answers_router
 from proxy.records.call import Key
 from proxy.store.errors import StoreError
 from tests.fakes.pages import authenticate, page

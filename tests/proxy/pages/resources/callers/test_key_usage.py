@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, cast
 
 from dashboards.views.key_usage import KeyLimitView
-from proxy.pages.resources.key_usage import KeyUsageResource
+from proxy.pages.resources.callers.key_usage import KeyUsageResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.records.call import Key
 from proxy.records.receipt import Outcome

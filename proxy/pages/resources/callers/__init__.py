@@ -1,0 +1,1 @@
+"""Resources of callers, who show their key: answers, contexts, feedback, the usage of a key."""
