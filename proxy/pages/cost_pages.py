@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.board import fullest_budget
-from dashboards.cost_reports import DIMENSIONS, dearest_first
+from dashboards.cost_reports import DIMENSIONS, dearest_rows
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
 from dashboards.views.minutes import MinutesDimension, MinutesWindow
@@ -172,7 +172,7 @@ class CostPages(Pages):
             dimensions=DIMENSIONS,
             presets=_REPORT_PRESETS,
             api=f"{API_PATH}/reports/cost",
-            rows=dearest_first(report)[:_MAX_ROWS],
+            rows=await run_in_threadpool(dearest_rows, report, _MAX_ROWS),
             scheduled=await self.operations.scheduled_reports.list(viewer),
             may_send=viewer.may(Action.SEND_MESSAGES),
         )

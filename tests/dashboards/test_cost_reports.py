@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dashboards.cost_reports import (
     CostSums,
     cost_report,
-    dearest_first,
+    dearest_rows,
     months_of,
     next_month,
     usd_decimal,
@@ -74,8 +74,9 @@ def test_dearest_row_comes_first_the_unknown_last_and_time_before_all() -> None:
     teams = cost_report(reports, PERIOD, ("team",))
     days = cost_report(reports, PERIOD, ("team", "day"))
 
-    assert [row.values for row in dearest_first(teams)] == [("d",), ("c",), ("a",), ("u",)]
-    assert [row.values[0] for row in dearest_first(days)] == ["c", "a", "u", "d"]
+    assert [row.values for row in dearest_rows(teams, 9)] == [("d",), ("c",), ("a",), ("u",)]
+    assert [row.values[0] for row in dearest_rows(days, 9)] == ["c", "a", "u", "d"]
+    assert [row.values for row in dearest_rows(teams, 2)] == [("d",), ("c",)]
 
 
 def test_users_that_were_not_listed_are_others() -> None:
