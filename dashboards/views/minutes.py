@@ -17,28 +17,30 @@ WINDOW_SECONDS: Final[dict[MinutesWindow, tuple[int, int]]] = {
     "6h": (21_600, 300),
 }
 _P50, _P95 = 50, 95
+_MICROS: Final = 1_000_000
 
 
 class EndedCall(NamedTuple):
     """The end of a call, or an attempt before it, as far as it counts here.
 
     Attributes:
-        started: Arrival, in seconds since the epoch.
-        value: Value of the dimension.
-        duration: Seconds to the end; None where it was not answered.
-        ttft: Seconds to the first content byte; None without one, and where it was not answered.
+        started: Arrival, in microseconds since the epoch.
+        duration: Microseconds to the end; None where it was not answered.
+        ttft: Microseconds to the first content byte; None without one, and where it was not
+            answered.
         error: The error's code where the call was refused, failed or broke off; "" elsewhere.
         cost_nanos: Cost in nano-dollars; None where unknown.
-        is_end: False for an attempt before the last, of which the cost alone counts.
+        is_end: 0 for an attempt before the last, of which the cost alone counts; 1 for all others.
+        value: Value of the dimension.
     """
 
-    started: float
-    value: str
-    duration: float | None
-    ttft: float | None
+    started: int
+    duration: int | None
+    ttft: int | None
     error: str
     cost_nanos: int | None
-    is_end: bool = True
+    is_end: int
+    value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +107,15 @@ class MinutesView:
 
 def call_totals(calls: Sequence[EndedCall]) -> WindowTotals:
     """Sums and percentiles of calls."""
-    durations = sorted(call.duration for call in calls if call.duration is not None)
-    firsts = sorted(call.ttft for call in calls if call.ttft is not None)
+    # By column, which takes a third of the time of a look at each call.
+    columns = zip(*calls, strict=True) if calls else [()] * len(EndedCall._fields)
+    _, all_durations, all_firsts, errors, costs, ends, _ = columns
+    durations = sorted(micros for micros in all_durations if micros is not None)
+    firsts = sorted(micros for micros in all_firsts if micros is not None)
     return WindowTotals(
-        calls=sum(call.is_end for call in calls),
-        errors=sum(bool(call.error) for call in calls),
-        cost_nanos=sum(call.cost_nanos or 0 for call in calls),
+        calls=sum(ends),
+        errors=len(errors) - errors.count(""),
+        cost_nanos=sum(filter(None, costs)),
         p50=_nearest_rank(durations, _P50),
         p95=_nearest_rank(durations, _P95),
         ttft_p95=_nearest_rank(firsts, _P95),
@@ -121,12 +126,11 @@ def totals_by_bucket(
     calls: Sequence[EndedCall], starts: Sequence[int], bucket_s: int
 ) -> list[WindowTotals]:
     """Totals of each bucket; calls outside count nowhere."""
-    grouped: list[list[EndedCall]] = [[] for _ in starts]
+    grouped: dict[int, list[EndedCall]] = defaultdict(list)
+    first, length = starts[0] * _MICROS, bucket_s * _MICROS
     for call in calls:
-        place = int(call.started - starts[0]) // bucket_s
-        if call.started >= starts[0] and place < len(grouped):
-            grouped[place].append(call)
-    return [call_totals(group) for group in grouped]
+        grouped[(call.started - first) // length].append(call)
+    return [call_totals(grouped[place]) for place in range(len(starts))]
 
 
 def totals_by_value(calls: Sequence[EndedCall]) -> list[tuple[str, WindowTotals]]:
@@ -138,6 +142,6 @@ def totals_by_value(calls: Sequence[EndedCall]) -> list[tuple[str, WindowTotals]
     return sorted(totals, key=lambda total: (-total[1].calls, total[0]))
 
 
-def _nearest_rank(ascending: Sequence[float], percent: int) -> float | None:
-    """The value that so many of 100 stay at or below."""
-    return ascending[-(-len(ascending) * percent // 100) - 1] if ascending else None
+def _nearest_rank(ascending: Sequence[int], percent: int) -> float | None:
+    """The value that so many of 100 stay at or below, in seconds."""
+    return ascending[-(-len(ascending) * percent // 100) - 1] / _MICROS if ascending else None

@@ -57,8 +57,8 @@ _REPORT_PRESETS: Final = (
 )
 #: Seconds between two looks of a page at a report that is being made.
 _REFRESH_S: Final = 3
-#: Seconds after which the page of the last minutes loads itself again.
-_LIVE_REFRESH_S: Final = 15
+#: Seconds after which the page of the last minutes loads itself again, by its window.
+_LIVE_REFRESH_S: Final[dict[MinutesWindow, int]] = {"15m": 15, "1h": 15, "6h": 60}
 #: Parameters that costs and calls share: the period and the filters.
 _CALL_PARAMETERS: Final = frozenset(FilterQuery.model_fields) - {"first", "last"} | {"from", "to"}
 #: The dimension that a value of another leads to.
@@ -258,10 +258,11 @@ class CostPages(Pages):
             dimensions=get_args(MinutesDimension),
             next_dimension=_NEXT_DIMENSION,
             sees_calls=viewer.may(Action.SEE_CALLS),
+            refresh_s=_LIVE_REFRESH_S[query.window],
         )
         answer = html_response(await self.ledger.latency.minutes(viewer, query, page))
         if params.get("live") != "off":
-            answer.headers["refresh"] = str(_LIVE_REFRESH_S)
+            answer.headers["refresh"] = str(_LIVE_REFRESH_S[query.window])
         return answer
 
     @route("GET", "/latency")

@@ -1,5 +1,6 @@
 """Books receipts into a database, and reads back whole tables of it."""
 
+import gc
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -30,6 +31,11 @@ def sleep_long(_readers: object, seconds: float) -> float:
     """A question that takes so long."""
     time.sleep(seconds)
     return seconds
+
+
+def garbage_threshold(_readers: object) -> int:
+    """A question for the new objects after which the process that answers looks for garbage."""
+    return gc.get_threshold()[0]
 
 
 def ledger_of(engine: Engine) -> list[Receipt]:

@@ -12,13 +12,19 @@ from dashboards.views.minutes import (
 
 def a_call(started: float = 0.0, **fields: Any) -> EndedCall:
     plain = EndedCall(
-        started=started, value="lab/m", duration=1.0, ttft=0.5, error="", cost_nanos=5
+        started=round(started * 1_000_000),
+        duration=1_000_000,
+        ttft=500_000,
+        error="",
+        cost_nanos=5,
+        is_end=1,
+        value="lab/m",
     )
     return plain._replace(**fields)
 
 
 def test_totals_count_errors_and_leave_their_times_out_of_percentiles() -> None:
-    calls = [a_call(duration=float(n)) for n in range(1, 101)]
+    calls = [a_call(duration=n * 1_000_000) for n in range(1, 101)]
     totals = call_totals([*calls, a_call(duration=None, ttft=None, error="upstream_timeout")])
 
     assert (totals.calls, totals.errors, totals.cost_nanos) == (101, 1, 505)
@@ -46,7 +52,7 @@ def test_call_counts_in_the_bucket_that_it_arrived_in(started: float, counts: li
 
 
 def test_an_attempt_before_the_last_adds_its_cost_and_is_no_call() -> None:
-    earlier = a_call(value="lab/small", duration=None, ttft=None, is_end=False)
+    earlier = a_call(value="lab/small", duration=None, ttft=None, is_end=0)
     totals = dict(totals_by_value([a_call(), earlier, earlier]))
 
     assert call_totals([a_call(), earlier]).cost_nanos == 10

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
 
 from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.views.calls import CallRow, CallsView
@@ -102,11 +103,16 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
     end = int(question.now) // bucket_s * bucket_s + bucket_s
     search = CallSearch(since=end - length, until=end, only=question.only)
     with read_transaction(readers.engine) as connection:
-        query = _ended_query(search).limit(question.limit + 1)
-        calls = [_ended_call(row, question.by) for row in connection.execute(query)]
+        query = _ended_query(search, question.by).limit(question.limit + 1)
+        rows = connection.execute(query).all()
+    if question.by == "model":
+        answering = cache(answering_model)
+        calls = [EndedCall._make((*row[:-2], answering(row[-1], row[-2]))) for row in rows]
+    else:
+        calls = [EndedCall._make(row) for row in rows]
     is_cut = len(calls) > question.limit
-    since = _first_whole(calls[-1].started, bucket_s, end) if is_cut else end - length
-    calls = [call for call in calls if call.started >= since]
+    since = _first_whole(seconds(calls[-1].started), bucket_s, end) if is_cut else end - length
+    calls = [call for call in calls if call.started >= micros(since)]
     starts = list(range(since, end, bucket_s))
     names = readers.team_names() if question.by == "team" else {}
     errors = Counter(call.error for call in calls if call.error)
@@ -133,13 +139,22 @@ def _first_whole(oldest: float, bucket_s: int, end: int) -> int:
     return since if since < end else int(oldest) + 1
 
 
-def _ended_query(search: CallSearch) -> Select[Any]:
-    """Attempts of a period, newest first, with the columns of `EndedCall`."""
+def _ended_query(search: CallSearch, by: MinutesDimension) -> Select[Any]:
+    """Attempts of a period, newest first, as `EndedCall`; models as asked for, and the route."""
     calls = schema.calls.c
+    is_end = calls.final == 1
+    is_answered = is_end & (calls.outcome == Outcome.ANSWERED.value)
+    error = func.coalesce(func.nullif(calls.error, ""), calls.outcome)
+    value = [calls.model, func.coalesce(calls.route, "")] if by == "model" else [calls[by]]
     return (
         select(
-            *(calls[name] for name in ("started", "duration", "ttft", "outcome", "error", "final")),
-            *(calls[name] for name in ("cost_nanos", "team", "feature", "model", "route")),
+            calls.started,
+            case((is_answered, calls.duration)),
+            case((is_answered, calls.ttft)),
+            case((is_end & calls.outcome.in_(sorted(_ERRORS)), error), else_=""),
+            calls.cost_nanos,
+            calls.final,
+            *value,
         )
         .where(
             calls.call_id >= id_floor(search.since),
@@ -148,21 +163,6 @@ def _ended_query(search: CallSearch) -> Select[Any]:
             *_conditions(search),
         )
         .order_by(calls.call_id.desc())
-    )
-
-
-def _ended_call(row: Row[Any, Any], by: MinutesDimension) -> EndedCall:
-    answering = answering_model(row.route or "", row.model or "")
-    is_end = bool(row.final)
-    is_answered = is_end and row.outcome == Outcome.ANSWERED
-    return EndedCall(
-        started=seconds(row.started),
-        value=answering if by == "model" else getattr(row, by) or "",
-        duration=seconds(row.duration) if is_answered else None,
-        ttft=seconds(row.ttft) if is_answered and row.ttft is not None else None,
-        error=(row.error or row.outcome) if is_end and row.outcome in _ERRORS else "",
-        cost_nanos=row.cost_nanos,
-        is_end=is_end,
     )
 
 

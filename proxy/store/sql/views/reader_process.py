@@ -18,6 +18,7 @@ Run as a module, it is that process.
 """
 
 import asyncio
+import gc
 import logging
 import os
 import pickle
@@ -55,6 +56,8 @@ _START_TIMEOUT_S: Final = 2.0
 #: Questions that found the process still starting before it is taken to hang, and replaced.
 _MAX_EARLY_QUESTIONS: Final = 10
 _LOWEST_PRIORITY: Final = 19
+#: New objects after which that process looks for garbage.
+_GARBAGE_THRESHOLD: Final = 50_000
 
 
 class ReaderProcess:
@@ -247,6 +250,9 @@ def _answer_questions(pipe: Connection) -> None:
     url, mode = pipe.recv()
     reads = LocalReads(open_reader(url), mode)
     os.nice(_LOWEST_PRIORITY)
+    # Of a window's fifty thousand rows none is garbage; looking for it took as long as the rest.
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     pipe.send(True)  # noqa: FBT003 - it is ready
     while True:
         pipe.send(_answer(reads, pipe.recv()))

@@ -36,7 +36,7 @@ from proxy.store.sql.views.reader_process import ReaderProcess, read_apart
 from proxy.store.sql.views.readers import LocalReads, PickledOnce, Readers
 from proxy.store.sql.views.savings import SavingsQuestion, savings_view
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.ledger import book, sleep_long
+from tests.fakes.ledger import book, garbage_threshold, sleep_long
 from tests.fakes.receipts import a_receipt
 
 P = ParamSpec("P")
@@ -173,6 +173,7 @@ def test_answers_are_those_of_this_process_at_the_lowest_priority(
 
     assert here.count == 0
     assert psutil.Process(process.pid).nice() == 19
+    assert process.read(garbage_threshold) == 50_000
     assert answers == [here.read(question, *args) for question, args in QUESTIONS]
 
 
