@@ -98,13 +98,36 @@ class PageRoute(APIRoute):
 
         async def handle_as_page(request: Request) -> Response:
             try:
-                return await handle(request)
+                return await _zip_page(request, await handle(request))
             except RequestValidationError as error:
                 return await _problem_page(request, invalid_query_error(error))
             except (CallerError, Unready) as error:
                 return await _problem_page(request, error)
 
         return handle_as_page
+
+
+async def _zip_page(request: Request, page: Response) -> Response:
+    """A page that was asked for, compressed where the browser takes that.
+
+    What answers a form may show a new secret, and goes as it is.
+    """
+    if request.method != "GET" or not isinstance(page, HTMLResponse):
+        return page
+    page.headers["vary"] = "accept-encoding"
+    if _takes_gzip(request) and len(page.body) > _MIN_ZIPPED_BYTES:
+        page.body = await run_in_threadpool(_zip, bytes(page.body))
+        page.headers["content-encoding"] = "gzip"
+        page.headers["content-length"] = str(len(page.body))
+    return page
+
+
+def _takes_gzip(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
+def _zip(content: bytes) -> bytes:
+    return gzip.compress(content, 6, mtime=0)
 
 
 async def _problem_page(request: Request, error: CallerError | Unready) -> Response:
@@ -285,7 +308,7 @@ def static_router() -> APIRouter:
         headers["cache-control"] = _FOREVER if name == pages.CHART_LIBRARY else _ASK_AGAIN
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        if zipped and "gzip" in request.headers.get("accept-encoding", ""):
+        if zipped and _takes_gzip(request):
             content, headers["content-encoding"] = zipped, "gzip"
         return Response(content, media_type=media_type, headers=headers)
 
@@ -313,6 +336,6 @@ def _static_file(name: str) -> tuple[bytes, bytes, str, str] | None:
     else:
         return None
     media_type = next((_MEDIA_TYPES[end] for end in _MEDIA_TYPES if name.endswith(end)), "")
-    zipped = gzip.compress(content, 6, mtime=0) if len(content) > _MIN_ZIPPED_BYTES else b""
+    zipped = _zip(content) if len(content) > _MIN_ZIPPED_BYTES else b""
     etag = f'"{pages.static_files().get(name, name)}"'
     return content, zipped, media_type or "application/octet-stream", etag
