@@ -161,6 +161,8 @@ async def check_answer(attempt: Attempt, step: AnsweredAttempt) -> AnsweredAttem
     if rules is None or not step.answer.is_whole:
         return step
     context, answer, failure = attempt.context, step.answer.first_piece, ""
+    # Whatever ends it from here on, its whole answer is billed.
+    attempt.reach(msgspec.structs.replace(step, failed_meter=step.answer.meter))
     if call.endpoint == CHAT:
         failure = await _failed_check(rules, call.body, answer)
     if not failure and rules.webhook is not None:
@@ -168,9 +170,8 @@ async def check_answer(attempt: Attempt, step: AnsweredAttempt) -> AnsweredAttem
         with context.timeline.waiting:
             failure = await refusal_of_webhook(transport, rules.webhook, call.body, answer)
     if not failure:
-        return step
+        return attempt.reach(step)
     context.timeline.ttft = None
-    attempt.reach(msgspec.structs.replace(step, failed_meter=step.answer.meter))
     raise UpstreamError(
         f"The small model's answer failed a check. {failure}",
         status=_REJECTED_STATUS,

@@ -1,22 +1,24 @@
 """A small model's answer that fails a check is billed, and the other model's is given."""
 
-import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import orjson
 
+from proxy.calls.deadlines import ClientDisconnected
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.fast_path.small_first.answer_checks import AnswerWebhook, CheckRules
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt, ServedBy
 from proxy.records.timeline import Timeline
+from slo.usage import Usage
 from tests.fakes.call_dependencies import call as a_call
 from tests.fakes.call_dependencies import fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import ticks
-from tests.fakes.upstream import EVENTS, FakeTransport, ScriptedAnswer
+from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.upstream import EVENTS, FakeTransport, ScriptedAnswer, Silence
 
 SMALL, LARGE = route("small"), route("large")
 SCHEMA = {"type": "object", "required": ["city"]}
@@ -69,23 +71,27 @@ def stream(text: str) -> ScriptedAnswer:
 
 
 def serve(
-    *scripts: ScriptedAnswer, checks: CheckRules = ALL_CHECKS, **fields: Any
+    *scripts: ScriptedAnswer,
+    checks: CheckRules = ALL_CHECKS,
+    leaves_after: float | None = None,
+    **fields: Any,
 ) -> tuple[FakeCaller, list[Receipt]]:
     """The caller and the receipts of a call that is served by these answers."""
-    caller = FakeCaller()
+    caller = FakeCaller(leaves_after=leaves_after)
 
     async def run() -> list[Receipt]:
         deps, ledger = fake_dependencies(FakeTransport(scripts), LARGE)
         body = {"model": "m", "messages": MESSAGES, "response_format": FORMAT, **fields}
-        await serve_call(
-            a_call(orjson.dumps(body)),
-            caller,
-            replace(deps, small_first=SmallBeforeLarge(checks)),
-            Timeline(ticks),
-        )
+        with suppress(ClientDisconnected):
+            await serve_call(
+                a_call(orjson.dumps(body)),
+                caller,
+                replace(deps, small_first=SmallBeforeLarge(checks)),
+                Timeline(ticks),
+            )
         return ledger.receipts
 
-    return caller, asyncio.run(run())
+    return caller, run_in_instant_time(run())
 
 
 def test_small_answer_that_passes_its_checks_is_given():
@@ -148,6 +154,16 @@ def test_small_answer_that_the_teams_service_refuses_is_billed_and_the_large_one
     assert (rejected.error, rejected.served_by) == ("small_answer_rejected", ServedBy.SMALL)
     assert rejected.cost_nanos
     assert receipt.served_by is ServedBy.LARGE
+
+
+def test_small_answer_is_billed_exactly_where_the_caller_leaves_while_the_service_is_asked():
+    silent = ScriptedAnswer([Silence()])
+
+    caller, (receipt,) = serve(answer('{"city": "Rome"}'), silent, checks=ASKING, leaves_after=0.5)
+
+    assert caller.body == b""
+    assert (receipt.outcome, receipt.estimated) == (Outcome.HUNG_UP, False)
+    assert receipt.usage == Usage(input=10, output=5)
 
 
 def test_the_teams_service_is_not_asked_about_an_answer_that_fails_another_check():
