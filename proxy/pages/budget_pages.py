@@ -1,6 +1,7 @@
 """The page of budgets and alerts, and its forms."""
 
 from dataclasses import dataclass
+from difflib import ndiff
 from typing import Final
 
 from fastapi import Request
@@ -50,6 +51,7 @@ class BudgetPages(Pages):
             stored=(await stored.list(viewer)).budgets,
             are_kept=stored.are_kept,
             may_set=may_set,
+            removed=await stored.removals(viewer) if stored.are_kept else (),
             teams=await self.teams.list(viewer) if may_set and stored.are_kept else (),
             choices=_CHOICES,
         )
@@ -89,6 +91,30 @@ class BudgetPages(Pages):
         shown = await self.operations.alerts.snooze(viewer, alert_id, snooze)
         return redirect(f"/alerts/{shown.id}")
 
+    @form("/budgets/preview")
+    async def preview_budget(self, viewer: Viewer, fields: FormFields) -> Response:
+        """Shows a budget as the file would say it, with its trial on yesterday's calls."""
+        name = fields["name"]
+        request = _checked_request(name, fields)
+        preview = await self.operations.stored_budgets.preview(viewer, name, request)
+        return await self.site.html(
+            "policy_preview.html",
+            viewer,
+            section="budgets",
+            noun="budget",
+            name=name,
+            preview=preview,
+            difference=_difference(preview.toml_in_force, preview.toml),
+            fields=fields,
+            action="/budgets/set",
+            back="/budgets#set-budgets",
+        )
+
+    @form("/budgets/undo", back="/budgets#set-budgets")
+    async def undo_budget(self, viewer: Viewer, fields: FormFields) -> None:
+        """Takes the last change of a budget back."""
+        await self.operations.stored_budgets.undo(viewer, fields["name"])
+
     @form("/budgets/set", back="/budgets#set-budgets")
     async def set_budget(self, viewer: Viewer, fields: FormFields) -> None:
         """Sets a budget."""
@@ -111,6 +137,12 @@ class BudgetPages(Pages):
             results=[await self.operations.alert_sinks.test(viewer, fields["name"])],
             back="/budgets#sinks",
         )
+
+
+def _difference(before: str, after: str) -> list[tuple[str, str]]:
+    """The lines of two texts, each with its mark: - for one that goes, + for a new one."""
+    lines = ndiff(before.splitlines(), after.splitlines())
+    return [(line[0].strip(), line[2:]) for line in lines if not line.startswith("?")]
 
 
 def _checked_request(name: str, fields: FormFields) -> BudgetRequest:

@@ -29,11 +29,18 @@ def stored_budget(gateway: DemoGateway) -> Budget | None:
 
 def fill(page: Page) -> None:
     page.goto("/admin/budgets")
-    form = page.locator("form[action$='/budgets/set']").last
+    form = page.locator("form[action$='/budgets/preview']").last
     form.get_by_label("Name").fill(NAME)
     form.get_by_label("Whose").fill("acme-support")
     form.get_by_label("Window").select_option("day")
     form.get_by_label("Limit", exact=True).fill("12.5")
+
+
+def set_previewed(page: Page) -> None:
+    """Go on to the preview of the form, and set the budget there."""
+    page.get_by_role("button", name="Preview").last.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Preview of budget {NAME}")
+    page.get_by_role("button", name="Set the budget").click()
 
 
 def test_a_budget_is_set_with_all_that_the_policies_file_can_say(
@@ -47,7 +54,7 @@ def test_a_budget_is_set_with_all_that_the_policies_file_can_say(
     page.get_by_label("While the counters are unreachable").last.select_option("local_quota")
     page.get_by_label("Calls of unknown price").last.select_option("refuse")
     page.get_by_label("Notify at these percents of the limit").last.fill("60, 90")
-    page.get_by_role("button", name="Set the budget").click()
+    set_previewed(page)
 
     row = page.locator("#set-budgets tbody tr").filter(has_text=NAME)
     expect(row).to_contain_text("12.5 usd")
@@ -71,13 +78,15 @@ def test_a_budget_is_changed_and_removed_and_the_audit_log_says_by_whom(
 ) -> None:
     page = admin.new_page()
     fill(page)
-    page.get_by_role("button", name="Set the budget").click()
+    set_previewed(page)
     row = page.locator("#set-budgets tbody tr").filter(has_text=NAME)
     row.get_by_text(f"Change {NAME}").click()
     row.get_by_label("Limit in usd").fill("20")
     row.get_by_text("Alerts, and what else it does").click()
     row.get_by_label("Notify at these percents of the limit").fill("none")
-    row.get_by_role("button", name="Change", exact=True).click()
+    row.get_by_role("button", name="Preview").click()
+    expect(page.locator(".difference")).to_contain_text("alerts = []")
+    page.get_by_role("button", name="Set the budget").click()
 
     expect(row).to_contain_text("20 usd")
     budget = stored_budget(gateway)
@@ -100,7 +109,7 @@ def test_a_budget_that_cannot_be_is_explained_and_its_form_stays_as_it_was(
     page = admin.new_page()
     fill(page)
     page.get_by_label("Whose").last.fill("acme-suport")
-    page.get_by_role("button", name="Set the budget").click()
+    page.get_by_role("button", name="Preview").last.click()
 
     expect(page.get_by_role("alert")).to_contain_text("There is no team acme-suport")
     expect(page.get_by_role("heading", level=1)).to_have_text("Budgets and alerts")
@@ -114,7 +123,7 @@ def test_the_page_with_a_budget_and_its_open_form_reads_well(
     name, window = view
     page = window.new_page()
     fill(page)
-    page.get_by_role("button", name="Set the budget").click()
+    set_previewed(page)
     page.get_by_text(f"Change {NAME}").click()
     page.get_by_text("Alerts, and what else it does").last.click()
 

@@ -5,11 +5,13 @@ import pytest
 from dashboards.access import Role
 from dashboards.refilled_form import PAGE_FIELD
 from slo.alert import Alert, budget_alert
-from slo.budgets.budget import Budget
-from slo.window import window_end
+from slo.budgets.budget import Budget, BudgetUnit
+from slo.window import Window, window_end
 from tests.fakes.alerts import an_alert
+from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import OWN_TEAM, Dashboard
+from tests.fakes.ledger_day import book_calls_of_yesterday
 
 FORM = {"name": "own", "scope": "team", "of": "", "unit": "usd", "window": "day", "limit": "5"}
 
@@ -66,7 +68,7 @@ def test_a_form_with_faults_keeps_its_values_and_names_all_of_them(dashboard: Da
     def submit(referer: str, **more: str) -> str:
         answer = dashboard.ask(
             "POST",
-            "/admin/budgets/set",
+            "/admin/budgets/preview",
             cookie=cookie,
             document={**fields, **more},
             referer=referer,
@@ -76,7 +78,8 @@ def test_a_form_with_faults_keeps_its_values_and_names_all_of_them(dashboard: Da
 
     html = submit("http://gateway:8080/admin/budgets#set-a-budget")
     again = submit(
-        "http://gateway:8080/admin/budgets/set", **{PAGE_FIELD: "/admin/budgets", "limit": "more"}
+        "http://gateway:8080/admin/budgets/preview",
+        **{PAGE_FIELD: "/admin/budgets", "limit": "more"},
     )
 
     faults = html.partition('<div class="problem" role="alert"><ul>')[2].partition("</ul>")[0]
@@ -149,3 +152,90 @@ def test_an_alert_is_acknowledged_and_snoozed_by_buttons(dashboard: Dashboard) -
     assert "End the snooze" in html
     wrong = dashboard.ask_as(Role.ADMIN, "POST", f"{path}/snooze", {"hours": "many"})
     assert wrong.status == 400
+
+
+def ask_admin(dashboard: Dashboard, path: str, **fields: str) -> AsgiConnection:
+    return dashboard.ask_as(Role.ADMIN, "POST", f"/admin/budgets/{path}", fields)
+
+
+def stored_limits(dashboard: Dashboard) -> dict[str, int]:
+    return {entry.budget.name: entry.budget.limit for entry in dashboard.store.budgets.all()}
+
+
+def test_a_preview_shows_the_change_and_what_it_would_have_refused_and_sets_nothing(
+    dashboard: Dashboard,
+) -> None:
+    submit_form(dashboard, of="acme", limit="7", hard="yes")
+    book_calls_of_yesterday(
+        dashboard.store._engine, NOW, 5, cost_nanos=1_000_000_000, team=dashboard.own
+    )
+    answer = ask_admin(dashboard, "preview", **{**FORM, "of": "acme", "limit": "2", "hard": "yes"})
+    html = answer.body.decode()
+
+    assert answer.status == 200
+    assert "It would have refused <strong>3 calls, $3.00</strong>" in html
+    assert '<span class="removed">- limit = &#34;7&#34;</span>' in html
+    assert '<span class="added">+ limit = &#34;2&#34;</span>' in html
+    assert '<input type="hidden" name="limit" value="2">' in html
+    assert stored_limits(dashboard) == {"own": 7_000_000_000}
+
+
+def test_a_preview_of_a_budget_of_the_file_says_to_change_it_there(dashboard: Dashboard) -> None:
+    answer = ask_admin(dashboard, "preview", **{**FORM, "name": "in-the-file"})
+
+    assert answer.status == 409
+    assert "The policies file has a budget in-the-file; change it there." in answer.body.decode()
+
+
+def test_a_team_admin_previews_budgets_of_own_teams_alone(dashboard: Dashboard) -> None:
+    def status(of: str) -> int:
+        form = {**FORM, "of": of}
+        return dashboard.ask_as(Role.TEAM_ADMIN, "POST", "/admin/budgets/preview", form).status
+
+    assert (status("acme"), status("other"), status("")) == (200, 403, 403)
+
+
+def test_a_blank_form_names_each_missing_field(dashboard: Dashboard) -> None:
+    answer = ask_admin(dashboard, "preview")
+    html = answer.body.decode()
+
+    assert answer.status == 400
+    for field in ("name", "scope", "unit", "window"):
+        assert f"{field} " in html
+
+
+def store_budget(dashboard: Dashboard, dollars: int, ago: float) -> None:
+    """Have a budget set so many seconds ago."""
+    limit = dollars * 1_000_000_000
+    budget = Budget(name="own", scope="team", unit=BudgetUnit.USD, window=Window.DAY, limit=limit)
+    dashboard.store.budgets.set(budget, "ann", NOW - ago)
+
+
+def test_undo_restores_the_budget_before_its_last_change(dashboard: Dashboard) -> None:
+    store_budget(dashboard, 7, ago=20)
+    store_budget(dashboard, 9, ago=10)
+
+    assert ask_admin(dashboard, "undo", name="own").status == 303
+    assert stored_limits(dashboard) == {"own": 7_000_000_000}
+    assert [budget.limit for budget in dashboard.reloader.snapshot.policies.budgets][
+        -1
+    ] == 7 * 10**9
+
+
+def test_undo_of_a_removal_and_of_a_first_setting(dashboard: Dashboard) -> None:
+    store_budget(dashboard, 7, ago=20)
+    dashboard.store.budgets.remove("own", "ann", NOW - 10)
+    page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/budgets").body.decode()
+    assert "Restore the budget own" in page
+
+    ask_admin(dashboard, "undo", name="own")
+    assert stored_limits(dashboard) == {"own": 7_000_000_000}
+    ask_admin(dashboard, "undo", name="own")
+    assert stored_limits(dashboard) == {}
+
+
+def test_undo_of_a_budget_that_nobody_changed_says_so(dashboard: Dashboard) -> None:
+    answer = ask_admin(dashboard, "undo", name="unknown")
+
+    assert answer.status == 404
+    assert "no change of it is known" in answer.body.decode()

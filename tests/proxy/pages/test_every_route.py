@@ -85,6 +85,8 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("POST", "/admin/alerts/{alert_id}/acknowledge"): (ADMINS, {}),
     ("POST", "/admin/alerts/{alert_id}/snooze"): (ADMINS, {"hours": "1"}),
     ("POST", "/admin/budgets/set"): (TEAM_ADMINS, {"name": "x", **BUDGET}),
+    ("POST", "/admin/budgets/preview"): (TEAM_ADMINS, {"name": "x", **BUDGET}),
+    ("POST", "/admin/budgets/undo"): (TEAM_ADMINS, {"name": "x"}),
     ("POST", "/admin/budgets/remove"): (TEAM_ADMINS, {"name": "x"}),
     ("POST", "/admin/budgets/test-sink"): (ADMINS, {"name": "x"}),
     ("POST", "/admin/reports/send"): (ADMINS, {"name": "x"}),

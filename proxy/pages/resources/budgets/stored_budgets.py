@@ -2,20 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dashboards.access import Action, Viewer
-from proxy.errors import CallerError
+from dashboards.views.access import AuditEntryView
+from proxy.errors import CallerError, Unready
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.budget_owners import BudgetOwners
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
-from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.store_questions import StoreQuestions, view_itself
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
 from proxy.settings import Settings
-from proxy.store.sql.settings.stored_budgets import StoredBudget
+from proxy.store.sql.settings.stored_budgets import BUDGET_CHANGES, StoredBudget
+from proxy.store.sql.views.setup.dry_runs import BudgetDryRun, BudgetQuestion, budget_dry_run
 from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.objectives.toml_writer import dollars_text
+from slo.policies.toml_text import budget_toml
+
+_WEEK_S: Final = 604_800.0
+_MAX_REMOVED: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +62,22 @@ class StoredBudgetsView:
     budgets: Sequence[StoredBudgetView] | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetPreview:
+    """A budget before it is set.
+
+    Attributes:
+        toml: Its table, as the policies file would have it.
+        toml_in_force: That of the budget of this name in force; "" for none.
+        dry_run: Its trial on the calls of yesterday; None while the ledger is away.
+    """
+
+    budget: Budget
+    toml: str
+    toml_in_force: str
+    dry_run: BudgetDryRun | None
+
+
 @dataclass(eq=False)
 class StoredBudgetsResource(Resource):
     """Budgets set on pages, as viewers see and change them; a gateway takes changes over itself."""
@@ -92,14 +115,62 @@ class StoredBudgetsResource(Resource):
                 of this name, there are too many, or it cannot take effect.
         """
         budget = requested_budget(name, request)
-        earlier = await self._find(name)
-        budgets_before = [budget] if earlier is None else [budget, earlier.budget]
-        owners = await self._owners(budgets_before)
+        team = await self._check_change(viewer, budget)
+        await self._set(viewer, budget, team)
+
+    async def preview(self, viewer: Viewer, name: str, request: BudgetRequest) -> BudgetPreview:
+        """A budget with its trial on the calls of yesterday; raises as ``set``."""
+        budget = requested_budget(name, request)
+        await self._check_change(viewer, budget)
+        question = BudgetQuestion(budget, self._now())
+        try:
+            dry_run = await self._ask.view("dry run", budget_dry_run, question, view_itself)
+        except Unready:
+            dry_run = None
+        in_force = (known for known in self.in_force() if known.name == name)
+        return BudgetPreview(
+            budget=budget,
+            toml=budget_toml(budget),
+            toml_in_force="".join(map(budget_toml, in_force)),
+            dry_run=dry_run,
+        )
+
+    async def undo(self, viewer: Viewer, name: str) -> None:
+        """Takes the last change of a budget back: it becomes what it was before, or goes.
+
+        Raises:
+            CallerError: There is nothing to take back, or as ``set``.
+        """
+        check_allowed(viewer, Action.CHANGE_BUDGETS)
+        try:
+            before = await self._store.ask(self._store.budgets.before_last_change, name)
+        except ValueError as error:
+            raise CallerError(
+                f"There is nothing to take back: {error}.", code="unknown_budget", status=404
+            ) from None
+        if before is None:
+            await self.remove(viewer, name)
+        else:
+            await self._set(viewer, before, await self._check_change(viewer, before))
+
+    async def removals(self, viewer: Viewer) -> Sequence[AuditEntryView]:
+        """Removals of the last week of budgets that are still gone, for whoever sees all teams."""
+        if viewer.teams is not None or not viewer.may(Action.CHANGE_BUDGETS):
+            return ()
+        return await self._ask("removed budgets", self._read_removed) or ()
+
+    async def _check_change(self, viewer: Viewer, budget: Budget) -> str | None:
+        """The team that a budget is of, if the viewer may set it; else raises CallerError."""
+        earlier = await self._find(budget.name)
+        owners = await self._owners([budget] if earlier is None else [budget, earlier.budget])
         team = owners.check_change(viewer, budget)
         if earlier is not None:
             owners.check_change(viewer, earlier.budget)
         owners.check_known(budget)
-        self.check_settable(name)
+        self.check_settable(budget.name)
+        return team
+
+    async def _set(self, viewer: Viewer, budget: Budget, team: str | None) -> None:
         who, now, has_share = viewer.name, self._now(), viewer.teams is not None
         budgets = self._store.budgets
         try:
@@ -174,6 +245,15 @@ class StoredBudgetsResource(Resource):
         """The budgets and their owners; blocks."""
         stored = self._store.budgets.all()
         return stored, BudgetOwners.read(self._store.teams, [budget.budget for budget in stored])
+
+    def _read_removed(self) -> Sequence[AuditEntryView]:
+        """The newest removal of each budget that is gone; blocks."""
+        now, stored = self._now(), {entry.budget.name for entry in self._store.budgets.all()}
+        removals = self._store.audit.changes_between(
+            now - _WEEK_S, now + 1, BUDGET_CHANGES[-1:], _MAX_REMOVED
+        )
+        newest = {entry.subject: entry for entry in reversed(removals)}
+        return [entry for name, entry in newest.items() if name not in stored]
 
     async def _find(self, name: str) -> StoredBudget | None:
         all_stored = await self._store.ask(self._store.budgets.all)

@@ -8,6 +8,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, delete, func, select
 
 from proxy.store.sql import schema
+from proxy.store.sql.access.access_tables import audit_log
 from proxy.store.sql.access.audit_log import AuditedChange, Facts, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.rows import update_clause, upsert
@@ -18,6 +19,8 @@ from slo.budgets.budget import Budget
 MAX_STORED_BUDGETS: Final = 1_000
 #: Of these, budgets about one team and its keys that a team's own admin may fill.
 MAX_TEAM_BUDGETS: Final = 100
+#: Words of the audit log for changes of budgets; the last is of those that went.
+BUDGET_CHANGES: Final = ("create budget", "change budget", "remove budget")
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Budget).decode
@@ -66,6 +69,28 @@ class StoredBudgets:
         with read_transaction(self._engine) as connection:
             count, latest = connection.execute(query.select_from(schema.stored_budgets)).one()
         return int(count), int(latest)
+
+    def before_last_change(self, name: str) -> Budget | None:
+        """The budget of this name before its last change; None where there was none.
+
+        Raises:
+            ValueError: No change of it is in the audit log, or the budget cannot be read.
+        """
+        table = audit_log.c
+        query = (
+            select(table.before)
+            .where(table.subject == name, table.action.in_(BUDGET_CHANGES))
+            .order_by(table.id.desc())
+            .limit(1)
+        )
+        with read_transaction(self._engine) as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            raise ValueError("no change of it is known")
+        try:
+            return None if row.before is None else _decode(row.before)
+        except msgspec.DecodeError as error:
+            raise ValueError("what was before cannot be read") from error
 
     def set(
         self,

@@ -1,0 +1,33 @@
+"""Budgets as the text of a policies file, which reads as the same budgets again."""
+
+from slo.budgets.budget import EVERY, Budget, BudgetUnit, HoldPolicy, OnStoreLoss, UnpricedPolicy
+from slo.objectives.toml_writer import dollars_text
+from slo.toml.values import toml_value
+
+_USUAL_ALERTS = (50, 80, 95)
+
+
+def budget_toml(budget: Budget) -> str:
+    """The table of a budget, without what goes without saying."""
+    is_usd = budget.unit is BudgetUnit.USD
+    usual_loss = OnStoreLoss.CLOSED if budget.hard else OnStoreLoss.OPEN
+    fields = {
+        "name": budget.name,
+        "scope": budget.scope,
+        "of": None if budget.of == EVERY else budget.of,
+        "unit": budget.unit,
+        "window": budget.window,
+        "limit": dollars_text(budget.limit) if is_usd else budget.limit,
+        "hard": None if budget.hard else False,
+        "hold": None if budget.hold is HoldPolicy.P95 else budget.hold,
+        "on_loss": None if budget.on_loss is usual_loss else budget.on_loss,
+        "unpriced": None if budget.unpriced is UnpricedPolicy.OWN else budget.unpriced,
+        "alerts": None if budget.alerts == _USUAL_ALERTS else budget.alerts,
+    }
+    return table_text("budgets", fields)
+
+
+def table_text(array: str, fields: dict[str, object]) -> str:
+    """A table of an array; fields of None are left out."""
+    lines = [f"{key} = {toml_value(value)}" for key, value in fields.items() if value is not None]
+    return "\n".join([f"[[{array}]]", *lines, ""])
