@@ -136,7 +136,7 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
 def _first_whole(oldest: float, bucket_s: int, end: int) -> int:
     """The first bucket of which all is read; in the last one, the first such second."""
     since = int(oldest) // bucket_s * bucket_s + bucket_s
-    return since if since < end else int(oldest) + 1
+    return since if since < end else min(int(oldest) + 1, end - 1)
 
 
 def _ended_query(search: CallSearch, by: MinutesDimension) -> Select[Any]:

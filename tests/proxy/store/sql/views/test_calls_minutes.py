@@ -78,6 +78,15 @@ def test_window_of_too_many_calls_in_its_last_bucket_begins_within_that(engine: 
     assert [bucket.calls for bucket in shown.buckets] == [20]
 
 
+def test_window_of_too_many_calls_in_its_last_second_is_that_second(engine: Engine) -> None:
+    last = int(NOW) // 60 * 60 + 59
+    inserter(engine)([a_call(n, last + n / 100) for n in range(30)])
+    shown = minutes(engine, limit=20, now=last + 0.5)
+
+    assert (shown.is_cut, shown.since) == (True, last)
+    assert [bucket.calls for bucket in shown.buckets] == [21]
+
+
 def test_attempts_before_the_last_cost_and_callers_who_left_are_in_no_percentile(
     engine: Engine,
 ) -> None:
