@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 from sqlalchemy import Engine
 
-from dashboards.reports import latest_days
+from dashboards.reports import SpendFilter, latest_days
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.control_arms import ArmMeasurements
 from proxy.store.sql.views.cost_reports import (
@@ -46,6 +48,18 @@ def test_a_report_has_no_headline_before_arms_were_compared(store: Store) -> Non
     assert (
         read_cost_report(Readers(engine), question(engine, measured=False)).report.savings is None
     )
+
+
+def test_a_report_of_one_end_user_has_its_costs_and_no_headline(store: Store) -> None:
+    engine = store._engine
+    book(engine, [a_receipt(n, user=user * 32, cost_nanos=80) for n, user in enumerate("abb")], 0.5)
+    only = SpendFilter(values={"user": frozenset({"b" * 32})})
+    asked = question(engine, measured=True)
+    report = read_cost_report(
+        Readers(engine), replace(asked, scope=replace(asked.scope, only=only))
+    ).report
+
+    assert (report.total.cost_nanos, report.savings) == (160, None)
 
 
 def test_receipts_of_a_period_are_counted_up_to_a_limit(store: Store) -> None:
