@@ -82,6 +82,7 @@ def policies_page(shown: Overview) -> str:
             "counters": shown.counters,
             "alerts": AlertsView(alerts=shown.open_alerts, total=len(shown.open_alerts or ())),
             "stored": [],
+            "removed": [],
             "are_kept": True,
             "may_set": True,
             "sinks": None,
