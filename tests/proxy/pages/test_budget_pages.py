@@ -134,7 +134,7 @@ def test_an_alert_leads_to_its_calls_and_to_the_limit_that_may_be_raised(
     finance = alert_page(dashboard, alert, Role.FINANCE)
     assert "/admin/calls?" not in finance
     assert "Raise the limit of own" not in finance
-    assert "I look at it" not in finance
+    assert "Acknowledge" not in finance
 
 
 def test_an_alert_is_acknowledged_and_snoozed_by_buttons(dashboard: Dashboard) -> None:
