@@ -16,7 +16,7 @@ from proxy.fast_path.similarity.evidence import no_evidence
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.records.prompt_segments import CacheMark, PromptSegments
-from proxy.records.receipt import ServedBy
+from proxy.records.receipt import Outcome, ServedBy
 from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.fast_path import FastPathRules
@@ -254,3 +254,18 @@ def test_page_of_the_last_minutes_loads_itself_again_until_it_is_paused(
     assert "No calls in this window" in paused.body.decode()
     assert "6 hours" in paused.body.decode()
     assert EVIL not in running.body.decode()
+
+
+def test_an_error_of_the_last_minutes_leads_to_its_calls_by_the_same_filters(
+    pages: CallPagesBrowser,
+) -> None:
+    failed = a_receipt(
+        3, started=NOW - 57, team=pages.team, feature="chat", outcome=Outcome.FAILED, error="boom"
+    )
+    inserter(pages.store._engine)([failed])
+
+    (query,) = re.findall(
+        r'/calls\?([^"]+)">boom', pages.text("/now?feature=chat&window=6h&by=team")
+    )
+
+    assert parse_qs(unescape(query)) == {"feature": ["chat"], "error": ["boom"]}
