@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 
@@ -21,7 +22,8 @@ from proxy.store.errors import StoreError
 from proxy.store.sql.settings.fast_path_switches import FastPathSwitches
 from proxy.store.store import Store
 from proxy.upstream.port import Transport
-from slo.policies.fast_path_switches import FastPathSwitch, with_switches
+from slo.budgets.budget import EVERY
+from slo.policies.fast_path_switches import FastPathSwitch, SwitchedPart, with_switches
 
 _log = logging.getLogger("thriftgate.fast_path")
 
@@ -76,12 +78,19 @@ async def running_fast_path(
         yield FastPath(contexts=contexts, answers=answers, similar=similar, small_first=small_first)
 
 
+#: Stands for the switches until they are known: any part may be one that people turned off.
+_ALL_OFF: Final = tuple(FastPathSwitch(EVERY, EVERY, part) for part in SwitchedPart)
+
+
 class SwitchOverlay:
-    """The switches as this process knows them; while the database is away, those read last."""
+    """The switches as this process knows them; while the database is away, those read last.
+
+    Until they were read once, every part is off.
+    """
 
     def __init__(self, stored: FastPathSwitches) -> None:
         self._stored = stored
-        self._known: tuple[FastPathSwitch, ...] = ()
+        self._known = _ALL_OFF
 
     def revision(self) -> tuple[FastPathSwitch, ...]:
         """A value that differs after each change: the switches themselves; blocks."""

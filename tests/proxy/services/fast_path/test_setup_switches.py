@@ -50,6 +50,20 @@ def test_while_the_database_is_away_the_switches_read_last_stay(
     assert "Switches of the fast path stay as they were" in caplog.text
 
 
+def test_until_the_switches_are_known_every_part_is_off(store: Store) -> None:
+    overlay = SwitchOverlay(store.fast_path_switches)
+    with write_transaction(store._engine) as connection:
+        connection.execute(text("ALTER TABLE fast_path_switches RENAME TO away"))
+    at_start, revision = overlay.add_to(FILE), overlay.revision()
+    with write_transaction(store._engine) as connection:
+        connection.execute(text("ALTER TABLE away RENAME TO fast_path_switches"))
+
+    assert drafts_in(at_start) == drafts_in(at_start, "other") == ""
+    assert at_start.policies.small_first[0].small == ""
+    assert overlay.revision() != revision
+    assert drafts_in(overlay.add_to(FILE)) == "gpt-mini"
+
+
 def test_without_a_policies_file_there_are_no_switches(store: Store, tmp_path: Path) -> None:
     assert switch_overlay(Settings(), store) is None
     assert switch_overlay(Settings(policies=tmp_path / "p.toml"), store) is not None
