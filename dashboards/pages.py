@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from importlib import metadata, resources
+from importlib import resources
 from inspect import isfunction
 from typing import Final
 
@@ -24,8 +24,6 @@ from dashboards.views.replay import CostCurves
 
 #: The path of the pages.
 HOME: Final = "/admin"
-CHART_LIBRARY: Final = f"plotly-{metadata.version('plotly')}.min.js"
-"""Name under which pages load Plotly; a new version has a new name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,5 +195,4 @@ def _template_environment() -> Environment:
     made.filters["cost_plot"] = cost_plot
     made.globals["home"] = HOME
     made.globals["call_columns"] = CALL_COLUMNS
-    made.globals["chart_library"] = CHART_LIBRARY
     return made

@@ -1,111 +1,86 @@
-// Draws each chart from the table behind it, so that both always say the same.
-//
-// <figure data-chart="stack|lines|waterfall|heat"> holds an empty <div class="chart"> and a
-// <table>. The first cell of a row is its place on the x axis, each further column is one series;
-// `data-value` holds what a cell means to a machine. In a heat map the header has the y axis.
+// Draws each <figure data-chart="stack|lines|waterfall|heat"> from its table into its empty .chart.
 
-const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b2a300", "#8c6bb1", "#7f7f7f"];
-const FALL = "#009e73";
-const RISE = "#d55e00";
-const GREY = "#a3a3a3";
+import { readChart } from "./chart_data.js";
+import { drawColumns, drawHeat, drawWaterfall, stackEnds, svgElement } from "./chart_marks.js";
+import { followPointer, hideBucket, htmlElement } from "./chart_pointer.js";
+import { formatSum } from "./chart_scales.js";
 
-function styleOf(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const NAMES = { stack: "Stacked bars", lines: "Lines", waterfall: "Waterfall", heat: "Heat map" };
+const plots = new Map();
+
+function draw(plot) {
+  const { chart, svg, solo } = plot;
+  hideBucket(plot);
+  svg.replaceChildren();
+  plot.shown = solo === null ? chart.series : [chart.series[solo]];
+  plot.extras = solo === null ? chart.extras : [];
+  if (chart.kind === "waterfall") plot.view = drawWaterfall(svg, chart);
+  else if (chart.kind === "heat") plot.view = drawHeat(svg, chart);
+  else plot.view = drawColumns(svg, chart, plot.shown, plot.extras);
+  svg.setAttribute("viewBox", `0 0 ${plot.view.width} ${plot.view.height}`);
 }
 
-// Plotly reads a few HTML tags in texts; names are callers' text and show as they are.
-function escapeLabel(text) {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+// The first, last and highest bucket of which anything is known, in words.
+function summary({ figure, chart: { kind, unit, buckets, series } }) {
+  const sumOf = (index) => (kind === "lines" ? Math.max(...series.map(({ values }) => values[index])) : stackEnds(series, index).reduce((a, b) => a + b));
+  const textOf = (index) => `${buckets[index].name} ${kind === "waterfall" ? series[0].texts[index] : formatSum(sumOf(index), unit)}`;
+  const filled = [...buckets.keys()].filter((index) => series.some(({ values }) => values[index] !== null));
+  const highest = filled.reduce((best, index) => (sumOf(index) > sumOf(best) ? index : best), filled[0]);
+  const title = document.getElementById(figure.getAttribute("aria-labelledby"))?.textContent.trim() ?? "";
+  const values = filled.length ? `First ${textOf(filled[0])}, last ${textOf(filled.at(-1))}, highest ${textOf(highest)}. Arrow keys read the values.` : "No values.";
+  return `${NAMES[kind]}: ${title}. ${values}`;
 }
 
-function valueOf(cell) {
-  const said = cell.dataset.value;
-  if (said === undefined) return cell.textContent.trim();
-  if (said === "") return null;
-  return Number.isNaN(Number(said)) ? said : Number(said);
-}
-
-function readTable(table) {
-  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
-  const rows = [...table.tBodies[0].rows].map((row) => [...row.cells]);
-  return { heads, rows };
-}
-
-// Bars of their own, as Plotly's waterfall has one colour for all that falls: grey is nobody's saving.
-function waterfallBars(rows) {
-  let level = 0;
-  return rows.map((row) => {
-    const { measure, tone } = row[0].dataset;
-    const change = valueOf(row[1]) ?? 0;
-    const base = measure === "relative" ? level : 0;
-    level = base + change;
-    const own = measure !== "relative" ? PALETTE[0] : change <= 0 ? FALL : RISE;
-    return { base, change, color: tone === "grey" ? GREY : own };
+function legendButton(plot, { name, color }, index) {
+  const button = htmlElement("button", "", htmlElement("i", `key ${color}`), htmlElement("span", "", name));
+  button.type = "button";
+  button.title = name;
+  button.setAttribute("aria-pressed", "false");
+  button.addEventListener("click", () => {
+    plot.solo = plot.solo === index ? null : index;
+    button.parentElement.querySelectorAll("button").forEach((other, place) => other.setAttribute("aria-pressed", String(place === plot.solo)));
+    draw(plot);
   });
+  return button;
 }
 
-function traces(kind, { heads, rows }, unit) {
-  const x = rows.map((row) => row[0].dataset.value ?? escapeLabel(row[0].textContent.trim()));
-  const hover = unit === "usd" ? "%{y:$.4~f}" : unit === "share" ? "%{y:.1%}" : "%{y:.3~s}";
+// Names of series, of which a click shows one alone; of a heat map the meaning of its tints.
+function legend(plot) {
+  const { kind, series, extras } = plot.chart;
+  const row = htmlElement("div", "legend");
   if (kind === "heat") {
-    return [{
-      type: "heatmap", x, y: heads.slice(1).map(escapeLabel), z: heads.slice(1).map((_, at) => rows.map((row) => valueOf(row[at + 1]))),
-      colorscale: [[0, styleOf("--card")], [0.01, "#cfe4f5"], [0.4, "#56b4e9"], [1, "#00395c"]],
-      hovertemplate: "%{x}<br>%{y}: %{z} calls<extra></extra>", colorbar: { thickness: 10, outlinewidth: 0 },
-    }];
+    const most = Math.max(1, ...series.flatMap(({ values }) => values));
+    row.append(htmlElement("span", "", "1"), htmlElement("i", "ramp"), htmlElement("span", "", `${formatSum(most)} calls`));
+  } else if (kind !== "waterfall" && series.length + extras.length > 1) {
+    row.setAttribute("role", "group");
+    row.setAttribute("aria-label", "Show one series alone");
+    row.append(...series.map((column, index) => legendButton(plot, column, index)));
+    row.append(...extras.filter(({ role }) => role !== "high").map(({ name, role }) => htmlElement("span", "", htmlElement("i", `key ${role}`), name)));
   }
-  if (kind === "waterfall") {
-    const bars = waterfallBars(rows);
-    return [{
-      type: "bar", x, y: bars.map((bar) => bar.change), base: bars.map((bar) => bar.base), customdata: bars.map((bar) => bar.change),
-      marker: { color: bars.map((bar) => bar.color) }, hovertemplate: `${hover.replace("y", "customdata")}<extra>%{x}</extra>`,
-    }];
-  }
-  return heads.slice(1).map((name, at) => ({
-    name: escapeLabel(name), x, y: rows.map((row) => valueOf(row[at + 1])), hovertemplate: `${hover}<extra>%{fullData.name}</extra>`,
-    marker: { color: PALETTE[at % PALETTE.length] }, line: { color: PALETTE[at % PALETTE.length], width: kind === "stack" ? 0.5 : 2 },
-    ...(kind === "lines" ? { type: "scatter", mode: "lines+markers" } : { type: "bar" }),
-  }));
+  return row;
 }
 
-function layout(figure, kind, count) {
-  const unit = figure.dataset.unit;
-  const grid = styleOf("--line");
-  const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: grid, automargin: true };
-  return {
-    autosize: true, margin: { l: 48, r: 12, t: 8, b: 36 }, barmode: "relative", bargap: 0.15,
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: styleOf("--text"), family: "system-ui, sans-serif", size: 12 },
-    hovermode: ["heat", "waterfall"].includes(kind) ? "closest" : "x unified", hoverlabel: { bgcolor: styleOf("--card"), bordercolor: grid, font: { color: styleOf("--text") } },
-    showlegend: count > 1, legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom" },
-    xaxis: axis, yaxis: { ...axis, rangemode: "tozero", tickprefix: unit === "usd" ? "$" : "", tickformat: unit === "share" ? ".0%" : "", ...(kind === "heat" ? { type: "category" } : {}) },
-    shapes: marks(figure), annotations: [],
-  };
-}
-
-// Events over a plot: a line each, listed in the figure's <ol class="events">.
-function marks(figure) {
-  return [...figure.querySelectorAll(".events [data-at]")].map((each) => ({
-    type: "line", xref: "x", yref: "paper", x0: each.dataset.at, x1: each.dataset.at, y0: 0, y1: 1,
-    line: { color: styleOf(each.dataset.tone === "bad" ? "--bad" : "--faint"), width: 1, dash: "dot" },
-  }));
-}
-
-function draw(figure) {
-  const kind = figure.dataset.chart;
-  const read = readTable(figure.querySelector("table"));
-  const place = figure.querySelector(".chart");
-  if (!read.rows.length) return;
-  const made = traces(kind, read, figure.dataset.unit);
-  Plotly.react(place, made, layout(figure, kind, made.length), { responsive: true, displayModeBar: false });
+function begin(figure) {
+  if (!figure.querySelector("tbody tr")) return;
+  const chart = readChart(figure);
+  const svg = svgElement("svg", { class: `plot ${chart.kind}`, role: "img", tabindex: 0 });
+  const tip = htmlElement("div", "tip");
+  tip.setAttribute("role", "status");
+  const plot = { figure, chart, svg, tip, solo: null, index: null, drag: null };
+  const box = htmlElement("div", "plot-box", svg, tip);
+  figure.querySelector(".chart").replaceChildren(legend(plot), box);
+  svg.setAttribute("aria-label", summary(plot));
+  draw(plot);
+  followPointer(plot);
+  plots.set(figure, plot);
+  // Its first report comes at once, with the width that was drawn.
+  new ResizeObserver(() => plot.view.width !== svg.getBoundingClientRect().width && draw(plot)).observe(box);
+  figure.dataset.drawn = "";
 }
 
 const figures = [...document.querySelectorAll("figure[data-chart]")];
-const seen = new IntersectionObserver((entries) => {
-  for (const entry of entries.filter((each) => each.isIntersecting)) {
-    seen.unobserve(entry.target);
-    draw(entry.target);
-    entry.target.dataset.drawn = "";
-  }
+const near = new IntersectionObserver((entries) => {
+  for (const { target } of entries.filter((entry) => entry.isIntersecting && !plots.has(entry.target))) begin(target);
 }, { rootMargin: "200px" });
-figures.forEach((figure) => seen.observe(figure));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => figures.filter((each) => "drawn" in each.dataset).forEach(draw));
+for (const figure of figures) near.observe(figure);
+addEventListener("beforeprint", () => figures.filter((figure) => !plots.has(figure)).forEach(begin));

@@ -43,8 +43,7 @@ T = TypeVar("T")
 P = TypeVar("P", bound="Pages")
 
 _MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-#: For a file whose name has its version, and for those that browsers are to ask for again.
-_FOREVER: Final = "public, max-age=31536000, immutable"
+#: Browsers keep the files and ask whether they changed.
 _ASK_AGAIN: Final = "public, no-cache"
 _MIN_ZIPPED_BYTES: Final = 1024
 #: Statuses of errors that another value in a form may mend.
@@ -289,7 +288,7 @@ def validated_request(kind: type[R], **fields: object) -> R:
 
 
 def static_router() -> APIRouter:
-    """The routes of files that pages load: stylesheet, scripts, and Plotly from its package."""
+    """The routes of files that pages load: stylesheets, scripts, the icon."""
     routes = APIRouter()
 
     @routes.get(f"{HOME}/")
@@ -305,7 +304,7 @@ def static_router() -> APIRouter:
             raise CallerError("There is no such file.", code="not_found", status=404)
         content, zipped, media_type, etag = file
         headers = {**HEADERS, "vary": "accept-encoding", "etag": etag}
-        headers["cache-control"] = _FOREVER if name == pages.CHART_LIBRARY else _ASK_AGAIN
+        headers["cache-control"] = _ASK_AGAIN
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         if zipped and _takes_gzip(request):
@@ -329,13 +328,10 @@ def add_sign_in_redirect(app: FastAPI) -> None:
 @lru_cache(maxsize=32)
 def _static_file(name: str) -> tuple[bytes, bytes, str, str] | None:
     """A file's bytes, the same compressed (b"" for small ones), its media type and ETag."""
-    if name == pages.CHART_LIBRARY:
-        content = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
-    elif name in pages.static_files():
-        content = resources.files("dashboards").joinpath("static", name).read_bytes()
-    else:
+    if name not in pages.static_files():
         return None
+    content = resources.files("dashboards").joinpath("static", name).read_bytes()
     media_type = next((_MEDIA_TYPES[end] for end in _MEDIA_TYPES if name.endswith(end)), "")
     zipped = _zip(content) if len(content) > _MIN_ZIPPED_BYTES else b""
-    etag = f'"{pages.static_files().get(name, name)}"'
+    etag = f'"{pages.static_files()[name]}"'
     return content, zipped, media_type or "application/octet-stream", etag

@@ -42,15 +42,9 @@ _BOUNDARY: Final = re.compile(r'multipart/form-data;.*boundary="?([^";,]{1,70})'
 _FILE_NAME: Final = re.compile(rb'filename="([^"\r\n]*)"')
 #: Values of ``Sec-Fetch-Site`` for a request made by one of our own pages, or by its user.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-#: Texts of inline styles that Plotly sets: the empty one, and two for pixels that stay sharp.
-_PLOTLY_STYLES: Final = (
-    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
-    " 'sha256-AR/cKIZjWPcPmBUPDA6oti9XBiTbJvz0Cro2J1VzzS8='"
-    " 'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
-)
 HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self';"
-    f" img-src 'self' data:; style-src 'self' 'unsafe-hashes' {_PLOTLY_STYLES};"
+    " img-src 'self' data:; style-src 'self';"
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 #: parts of ours that do a command's work.
 HEAVY = {
     "aiohttp", "alembic", "argon2", "bpe_openai", "fastapi", "httpx", "httpx2", "jinja2",
-    "narwhals", "openai", "opentelemetry", "plotly", "prometheus_client", "psycopg", "redis",
+    "openai", "opentelemetry", "prometheus_client", "psycopg", "redis",
     "sqlalchemy", "sqlalchemy.dialects.postgresql", "starlette", "uvicorn", "uvloop", "yaml",
 }  # fmt: skip
 WORK = {

@@ -86,6 +86,12 @@ def test_costs_are_stacked_with_their_table_behind_the_chart(pages: CostPagesBro
     assert "<b>other" not in html
 
 
+def test_bucket_of_today_is_marked_as_partial(pages: CostPagesBrowser) -> None:
+    headings = re.findall(r'<th scope="row" data-value=[^>]*>', pages.text("/costs?by=team"))
+
+    assert ["data-partial" in heading for heading in headings] == [False] * 29 + [True]
+
+
 def test_a_cost_leads_to_its_calls_with_the_same_filters(pages: CostPagesBrowser) -> None:
     html = pages.text("/costs?by=team&feature=chat&tz=Europe/Berlin&unit=day")
     (link,) = re.findall(r'href="/admin(/calls\?[^"]+)" aria-label="Calls of acme"', html)

@@ -1,18 +1,19 @@
-"""Files that pages load, ours, and Plotly from its installed package; and pages over the wire."""
+"""Files that pages load, and pages over the wire."""
 
 import gzip
+from pathlib import Path
 
 from dashboards import pages
 from tests.fakes.admin_browser import Browser
 
+STATIC = Path(pages.__file__).parent / "static"
 
-def test_plotly_is_served_from_its_package_and_kept_for_good() -> None:
-    answer = Browser().get(f"/static/{pages.CHART_LIBRARY}", accept_encoding="gzip")
 
-    assert answer.status == 200
-    assert answer.headers["content-encoding"] == "gzip"
-    assert "immutable" in answer.headers["cache-control"]
-    assert b"plotly.js" in gzip.decompress(answer.body)[:2000]
+def test_scripts_and_stylesheets_are_sent_compressed() -> None:
+    for name in ("charts.js", "charts.css"):
+        answer = Browser().get(f"/static/{name}", accept_encoding="gzip")
+        assert (answer.status, answer.headers["content-encoding"]) == (200, "gzip")
+        assert gzip.decompress(answer.body) == (STATIC / name).read_bytes()
 
 
 def test_an_own_file_is_asked_for_again_and_not_sent_twice() -> None:
