@@ -19,6 +19,7 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
+    union_all,
 )
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
@@ -45,7 +46,8 @@ from proxy.store.sql.ledger.engine_usage import (
     upstream_usage,
 )
 from proxy.store.sql.rollups.rollup_statements import COUNTS, SPEND_SUMS, SUMS
-from proxy.store.sql.rollups.spend_filters import COLUMN_NAMES, filter_conditions
+from proxy.store.sql.rollups.rollup_tables import rollup_days, rollup_pending
+from proxy.store.sql.rollups.spend_filters import COLUMN_NAMES, Columns, filter_conditions
 from proxy.store.sql.timestamps import seconds
 from slo.usage import Usage
 
@@ -198,27 +200,43 @@ def _percentiles(micros: "array[int] | None") -> Percentiles:
     return Percentiles(*(seconds(ranked[-(-len(ranked) * part // 100) - 1]) for part in _PERCENTS))
 
 
-def _query(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select[Any]:
-    """Sums of days along the primary key, which need no sorting, and then the sums of those."""
-    table = schema.rollups.c
-    deepest = max((_PARTS.index(part) for part in parts), default=0)
-    first, *deeper = (table[COLUMN_NAMES.get(part, part)] for part in _PARTS[: deepest + 1])
-    days = (
-        select(first, table.day, *deeper, *(_sum(table[name]) for name in _SUMMED))
-        .where(
-            table.day.between(start // _DAY_S, end // _DAY_S),
-            table.quarter >= start,
-            table.quarter < end,
-            *filter_conditions(table, only),
+def _sources(start: int, end: int) -> list[tuple[Columns, ColumnElement[bool]]]:
+    """Whole days of UTC, whose calls may be pending yet, and quarters before and after; conditions.
+
+    There are fifty times as many rows of quarters as of days.
+    """
+    first, last = -(-start // _DAY_S), end // _DAY_S
+    edges, sources = [(start, end)], list[tuple[Columns, ColumnElement[bool]]]()
+    if first < last:
+        edges = [(start, first * _DAY_S), (last * _DAY_S, end)]
+        both = rollup_days.c, rollup_pending.c
+        sources = [(days, days.day.between(first, last - 1)) for days in both]
+    quarters = schema.rollups.c
+    sources += [
+        (
+            quarters,
+            quarters.day.between(since // _DAY_S, until // _DAY_S)
+            & (quarters.quarter >= since)
+            & (quarters.quarter < until),
         )
-        .group_by(first, table.day, *deeper)
-        .subquery("days")
-        .c
-    )
-    groups = [days[COLUMN_NAMES.get(part, part)].label(part) for part in parts]
-    idle = (_sum(_idle_part(days, days[name])).label(label) for label, name in _IDLE.items())
+        for since, until in edges
+        if since < until or not sources
+    ]
+    return sources
+
+
+def _query(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select[Any]:
+    """Sums of rollups by these parts, in their order."""
+    names = dict.fromkeys(("team", *(COLUMN_NAMES.get(part, part) for part in parts), *_SUMMED))
+    every = [
+        select(*(rows[name] for name in names)).where(inside, *filter_conditions(rows, only))
+        for rows, inside in _sources(start, end)
+    ]
+    rows = union_all(*every).subquery("every").c
+    groups = [rows[COLUMN_NAMES.get(part, part)].label(part) for part in parts]
+    idle = (_sum(_idle_part(rows, rows[name])).label(label) for label, name in _IDLE.items())
     return (
-        select(*groups, *(_sum(days[name]) for name in _SUMMED), *idle)
+        select(*groups, *(_sum(rows[name]) for name in _SUMMED), *idle)
         .group_by(*groups)
         .order_by(*groups)
     )

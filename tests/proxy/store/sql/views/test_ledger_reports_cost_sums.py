@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
@@ -13,16 +14,17 @@ from dashboards.cost_reports import DIMENSIONS, CostSums, Dimension, cost_report
 from dashboards.reports import MAX_USERS, ReportPeriod
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.ledger_reports import LedgerReports
 from slo.usage import Usage
 from tests.examples import examples
+from tests.fakes.ledger import MERGED_PARTS, book
 from tests.fakes.receipts import a_receipt
 
 PROVIDERS = {"eu": "acme", "us": "acme"}
 #: Periods with a change of clocks, in zones whose days begin at odd quarters too.
 PERIODS = st.sampled_from(
     [
+        ReportPeriod(first=date(2026, 2, 27), end=date(2026, 3, 3), zone="UTC"),
         ReportPeriod(first=date(2026, 3, 20), end=date(2026, 4, 2), zone="Europe/Berlin"),
         ReportPeriod(first=date(2026, 10, 20), end=date(2026, 11, 5), zone="America/New_York"),
         ReportPeriod(first=date(2026, 9, 28), end=date(2026, 10, 6), zone="Australia/Lord_Howe"),
@@ -89,12 +91,12 @@ def plain_sums(period: ReportPeriod, every: Sequence[Receipt]) -> CostSums:
     )
 
 
-def reports_of(engine: Engine, every: Sequence[Receipt]) -> LedgerReports:
-    """Reports over these receipts and no others."""
+def reports_of(engine: Engine, every: Sequence[Receipt], merged_part: float = 0.0) -> LedgerReports:
+    """Reports over these receipts and no others, of which days have a part."""
     with write_transaction(engine) as connection:
-        connection.exec_driver_sql("DELETE FROM calls")
-        connection.exec_driver_sql("DELETE FROM rollups")
-    assert inserter(engine)(every) is None
+        for table in ("calls", "rollups", "rollup_pending", "rollup_days"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")  # noqa: S608 - its own names
+    book(engine, every, merged_part)
     return LedgerReports(engine)
 
 
@@ -115,7 +117,7 @@ def test_every_grouping_adds_up_to_the_receipts(
     is_old: bool,
 ) -> None:
     every = data.draw(receipts(period))
-    reports = reports_of(engine, every)
+    reports = reports_of(engine, every, data.draw(st.sampled_from(MERGED_PARTS)))
     if is_old:
         forget_receipts(engine)
     report = cost_report(reports, period, by, PROVIDERS)
@@ -143,6 +145,27 @@ def test_days_add_up_to_their_months_in_every_zone(
     assert months == {
         row.values[0]: row.sums for row in cost_report(reports, period, ("month",)).rows
     }
+
+
+@pytest.mark.parametrize(("zone", "quarters"), [("UTC", 0), ("Asia/Kathmandu", 2)])
+def test_quarters_are_read_before_and_after_whole_days_of_utc_alone(
+    sqlite_engine: Engine, zone: str, quarters: int
+) -> None:
+    period = ReportPeriod(first=date(2026, 3, 2), end=date(2026, 3, 5), zone=zone)
+    start, end = period.bounds
+    middle = (start + end) // 2
+    every = [
+        a_receipt(n, started=moment + 1.0, cost_nanos=10**n)
+        for n, moment in enumerate((start, start + 43_200, middle, end - 3_600))
+    ]
+    reports = reports_of(sqlite_engine, every, 0.5)
+    whole = cost_report(reports, period, ("team",)).total.priced_nanos
+    with write_transaction(sqlite_engine) as connection:
+        connection.exec_driver_sql("UPDATE rollups SET cost_nanos = 0")
+    without = cost_report(reports, period, ("team",)).total.priced_nanos
+
+    assert whole == 1_111
+    assert str(whole - without).count("1") == quarters
 
 
 def test_a_day_is_the_one_that_the_call_had_there(sqlite_engine: Engine) -> None:
