@@ -114,7 +114,10 @@ def test_the_result_stands_first_then_features_steps_plot_and_table() -> None:
     assert answer.status == 200
     assert replay.logs == [b"\x1f\x8b\r\n--c\r\n\r\n{}"]
     order = ["calls.jsonl", "60 calls cost $0.28.", "By feature", "What to do", "thriftgate serve"]
-    places = [html.index(text) for text in (*order, "<svg", "All calls, in each way", "Remarks")]
+    places = [
+        html.index(text)
+        for text in (*order, '<svg class="curves"', "All calls, in each way", "Remarks")
+    ]
     assert places == sorted(places)
     assert html.count("<polyline") == 4
     assert '<td data-name="By default" class="number">−72 %</td>' in html  # noqa: RUF001
@@ -125,7 +128,7 @@ def test_names_of_a_log_and_of_its_file_are_text() -> None:
     html = ask(FakeReplay(), upload(b"{}", name=EVIL)).body.decode()
 
     assert EVIL not in html
-    assert html.count("&lt;script&gt;") == 5
+    assert html.count("&lt;script&gt;") == 6
 
 
 @pytest.mark.parametrize(
