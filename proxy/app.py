@@ -47,6 +47,7 @@ from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import running_objectives
 from proxy.services.planning.planning import PromptPlanning
 from proxy.services.planning.upkeep import begin_upkeep, suspend_harmful_features
+from proxy.services.policy_overlay import stored_policy_overlay
 from proxy.services.receipt_storage import ReceiptDispatcher, capacity_trouble, close_store
 from proxy.services.reports.report_delivery import running_reports
 from proxy.services.telemetry.engine_metrics import count_replica_costs
@@ -130,7 +131,13 @@ async def gateway(
 
 def _overlays(settings: Settings, opened: Store) -> Overlays:
     """The overlays of what people set on pages over the policies file."""
-    return Overlays((stored_budget_overlay(settings, opened), switch_overlay(settings, opened)))
+    return Overlays(
+        (
+            stored_budget_overlay(settings, opened),
+            stored_policy_overlay(settings, opened),
+            switch_overlay(settings, opened),
+        )
+    )
 
 
 @asynccontextmanager

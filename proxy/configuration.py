@@ -139,7 +139,7 @@ def read_policies(settings: Settings, catalog: Catalog | None = None) -> Policie
     raw, file = read_file(settings.policies), str(settings.policies)
     top = parse_toml(decode_toml(raw, file), file)
     policies = read(top)
-    if catalog is not None and (unknown := list(_unknown_models(top, catalog))):
+    if catalog is not None and (unknown := list(unknown_models(top, catalog))):
         raise InvalidFile(unknown)
     return policies
 
@@ -175,7 +175,7 @@ def upstreams_with_keys(catalog: Catalog) -> frozenset[str]:
     )
 
 
-def _unknown_models(top: Node, catalog: Catalog) -> Iterator[Problem]:
+def unknown_models(top: Node, catalog: Catalog) -> Iterator[Problem]:
     """A problem for each model that policies name and the catalog lacks."""
     for node in models(top):
         name = node.value

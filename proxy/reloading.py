@@ -36,6 +36,7 @@ from proxy.records.amounts import quantity
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
 from proxy.store.sql.startup import run_in_daemon_thread
+from slo.policies.file import Policies
 from slo.toml.problems import InvalidFile
 
 _log = logging.getLogger("thriftgate.reload")
@@ -123,6 +124,11 @@ class Reloader(Collector):
         self._began: float | None = None  # the reload under way
         self._succeeded = now()
         self._counts = {"success": 0, "failure": 0}
+
+    @property
+    def file_policies(self) -> Policies:
+        """The policies of the file alone."""
+        return self._of_files.policies
 
     @property
     def file_budgets(self) -> frozenset[str]:

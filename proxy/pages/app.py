@@ -31,6 +31,8 @@ from proxy.pages.cost_pages import CostPages
 from proxy.pages.health import LedgerMetrics, PolicyNotes, health_router, readiness
 from proxy.pages.operation_pages import OperationPages, Operations
 from proxy.pages.people_pages import AccessResources, PeoplePages
+from proxy.pages.policies.policy_pages import PolicyPages
+from proxy.pages.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.receipts import Authenticate, ReceiptFeed
 from proxy.pages.replay_pages import ReplayPages, ReplayProcess
 from proxy.pages.resources.alert_sinks import AlertSinksResource
@@ -250,6 +252,7 @@ def _operations(
             opened, ask, context.settings.compaction, now, context.settings.learning_stake_nanos
         ),
         fast_path_switches=FastPathSwitchesResource(opened, reloader, now),
+        policies=StoredPoliciesResource(opened, ask, reloader, context.settings, now),
         models=ModelsResource(
             lambda: reloader.snapshot.catalog, can_answer, context.settings.folder, now
         ),
@@ -281,6 +284,7 @@ def add_admin_pages(
         CallPages(site, ledger.calls, ledger.cache, operations.events),
         OperationPages(site, operations, board, ledger.savings),
         BudgetPages(site, operations, people.teams),
+        PolicyPages(site, operations.policies),
         PeoplePages(site, people),
         ReplayPages(site, ReplayProcess().replay),
     ):

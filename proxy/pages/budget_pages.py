@@ -1,7 +1,6 @@
 """The page of budgets and alerts, and its forms."""
 
 from dataclasses import dataclass
-from difflib import ndiff
 from typing import Final
 
 from fastapi import Request
@@ -15,6 +14,7 @@ from proxy.pages.resources.teams import TeamsResource
 from proxy.pages.site import FormCheck, Pages, form, redirect, validated_request
 from proxy.pages.viewing import FormFields, SignedIn, form_fields, route
 from slo.budgets.budget import EVERY, SCOPES, BudgetUnit
+from slo.policies.toml_text import toml_difference
 from slo.window import Window
 
 #: Choices of a budget's form, by field.
@@ -104,7 +104,7 @@ class BudgetPages(Pages):
             noun="budget",
             name=name,
             preview=preview,
-            difference=_difference(preview.toml_in_force, preview.toml),
+            difference=toml_difference(preview.toml_in_force, preview.toml),
             fields=fields,
             action="/budgets/set",
             back="/budgets#set-budgets",
@@ -137,12 +137,6 @@ class BudgetPages(Pages):
             results=[await self.operations.alert_sinks.test(viewer, fields["name"])],
             back="/budgets#sinks",
         )
-
-
-def _difference(before: str, after: str) -> list[tuple[str, str]]:
-    """The lines of two texts, each with its mark: - for one that goes, + for a new one."""
-    lines = ndiff(before.splitlines(), after.splitlines())
-    return [(line[0].strip(), line[2:]) for line in lines if not line.startswith("?")]
 
 
 def _checked_request(name: str, fields: FormFields) -> BudgetRequest:

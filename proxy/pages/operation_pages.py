@@ -11,6 +11,8 @@ from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from dashboards.board import AdminBoard
 from proxy.errors import CallerError
+from proxy.pages.policies.policy_pages import stored_policy_values
+from proxy.pages.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
@@ -55,6 +57,7 @@ class Operations:
     alerts: AlertsResource
     features: FeaturesResource
     fast_path_switches: FastPathSwitchesResource
+    policies: StoredPoliciesResource
     models: ModelsResource
     configuration: ConfigurationResource
 
@@ -81,6 +84,7 @@ class OperationPages(Pages):
             viewer,
             shown=shown,
             rerouted_calls=await self.board.rerouted_calls() if sees_all_calls else (),
+            **await stored_policy_values(self.operations.policies, viewer),
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
         )
 

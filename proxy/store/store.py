@@ -71,6 +71,7 @@ from proxy.store.sql.settings.pins import Pins
 from proxy.store.sql.settings.plans import Plans
 from proxy.store.sql.settings.settings_cache import compaction_settings, layout_settings
 from proxy.store.sql.settings.stored_budgets import StoredBudgets
+from proxy.store.sql.settings.stored_policies import StoredPolicies
 from proxy.store.sql.views.ledger_reports import LedgerReports
 
 if TYPE_CHECKING:
@@ -122,8 +123,11 @@ class Store:
         self.plans, self.mark_accounts = Plans(engine), MarkAccounts(engine)
         self.answers, self.replica_time = Answers(engine), ReplicaTimeLedger(engine)
         self.outbox, self.alert_records = Outbox(engine), AlertRecords(engine)
-        self.report_deliveries = ReportDeliveries(engine)
-        self.budgets, self.fast_path_switches = StoredBudgets(engine), FastPathSwitches(engine)
+        self.budgets, self.policies = StoredBudgets(engine), StoredPolicies(engine)
+        self.report_deliveries, self.fast_path_switches = (
+            ReportDeliveries(engine),
+            FastPathSwitches(engine),
+        )
         self.layouts, self.contexts = Layouts(engine, mode=mode), Contexts(engine)
         self.board = layout_settings(self.layouts)
         self.compactions = Compactions(engine)

@@ -1,7 +1,13 @@
-"""Budgets as the text of a policies file, which reads as the same budgets again."""
+"""Policies as the text of a policies file, and one policy read from its fields."""
+
+from collections.abc import Mapping
+from difflib import ndiff
+from typing import Any
 
 from slo.budgets.budget import EVERY, Budget, BudgetUnit, HoldPolicy, OnStoreLoss, UnpricedPolicy
 from slo.objectives.toml_writer import dollars_text
+from slo.policies.file import read
+from slo.toml.nodes import parse_toml
 from slo.toml.values import toml_value
 
 _USUAL_ALERTS = (50, 80, 95)
@@ -27,7 +33,26 @@ def budget_toml(budget: Budget) -> str:
     return table_text("budgets", fields)
 
 
-def table_text(array: str, fields: dict[str, object]) -> str:
+def read_policy(array: str, fields: Mapping[str, object], source: str) -> Any:  # noqa: ANN401 - by kind
+    """The policy whose table has these fields, by all rules of the file.
+
+    Args:
+        source: Where problems are said to be.
+
+    Raises:
+        InvalidFile: With every problem found.
+    """
+    (policy,) = getattr(read(parse_toml(table_text(array, fields), source)), array)
+    return policy
+
+
+def toml_difference(before: str, after: str) -> list[tuple[str, str]]:
+    """The lines of two texts, each with its mark: - for one that goes, + for a new one."""
+    lines = ndiff(before.splitlines(), after.splitlines())
+    return [(line[0].strip(), line[2:]) for line in lines if not line.startswith("?")]
+
+
+def table_text(array: str, fields: Mapping[str, object]) -> str:
     """A table of an array; fields of None are left out."""
     lines = [f"{key} = {toml_value(value)}" for key, value in fields.items() if value is not None]
     return "\n".join([f"[[{array}]]", *lines, ""])

@@ -69,7 +69,8 @@ STYLESHEET = Path(pages.__file__).parent / "static" / "admin.css"
 
 def policies_page(shown: Overview) -> str:
     """The two pages of policies, one after the other."""
-    common = {"viewer": ADMIN, "now": NOW, "may_pin": True}
+    common = {"viewer": ADMIN, "now": NOW, "may_pin": True, "stored": [], "removed": []}
+    common["inputs"] = {"ceilings": [], "objectives": []}
     first = pages.render(
         "objectives.html",
         {**common, "section": "objectives", "shown": shown, "rerouted_calls": shown.rerouted_calls},
@@ -81,8 +82,6 @@ def policies_page(shown: Overview) -> str:
             "section": "budgets",
             "counters": shown.counters,
             "alerts": AlertsView(alerts=shown.open_alerts, total=len(shown.open_alerts or ())),
-            "stored": [],
-            "removed": [],
             "are_kept": True,
             "may_set": True,
             "sinks": None,

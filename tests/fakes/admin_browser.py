@@ -14,6 +14,7 @@ from proxy.configuration import read_catalog
 from proxy.pages.app import add_admin_pages, add_error_handlers
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
+from proxy.pages.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
@@ -82,6 +83,7 @@ def operations(
         alerts=AlertsResource(board, store, ask, Policies, lambda: NOW),
         features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW, 10_000_000),
         fast_path_switches=FastPathSwitchesResource(store, reloader, lambda: NOW),
+        policies=StoredPoliciesResource(store, ask, reloader, Settings(), lambda: NOW),
         models=ModelsResource(lambda: catalog, lambda _: True, folder, lambda: NOW),
         configuration=cast("ConfigurationResource", object()),
     )

@@ -25,6 +25,7 @@ from proxy.pages.access.sign_in_methods import SignInMethods
 from proxy.pages.app import add_admin_pages, add_error_handlers, key_authentication
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
+from proxy.pages.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.api import API_PATH, api_app
@@ -46,6 +47,7 @@ from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Overlays, Reloader
 from proxy.services.budgets.setup import BudgetOverlay
 from proxy.services.fast_path.setup import SwitchOverlay
+from proxy.services.policy_overlay import PolicyOverlay
 from proxy.settings import Settings
 from proxy.store.ports import BudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
@@ -112,9 +114,8 @@ class Dashboard:
         policies = self.folder / "policies.toml"
         policies.write_text(POLICIES + self.more_policies, encoding="utf8")
         settings = Settings(folder=self.folder, policies=policies)
-        overlay = Overlays([BudgetOverlay(store.budgets), SwitchOverlay(store.fast_path_switches)])
         snapshot = read_snapshot(settings)
-        self.reloader = reloader = Reloader(settings, snapshot, self.now, overlay)
+        self.reloader = reloader = Reloader(settings, snapshot, self.now, overlays(store))
         catalog = snapshot.catalog
         objectives = ObjectivesResource(self.board, store, ask, self.now)
         operations = Operations(
@@ -130,6 +131,7 @@ class Dashboard:
             ),
             features=FeaturesResource(store, ask, CompactionMode.OFF, self.now),
             fast_path_switches=FastPathSwitchesResource(store, reloader, self.now),
+            policies=StoredPoliciesResource(store, ask, reloader, settings, self.now),
             models=ModelsResource(lambda: catalog, lambda _: True, self.folder, self.now),
             configuration=ConfigurationResource(
                 settings, reloader, (list, reloader.notes), self._record, ask, self.now
@@ -223,6 +225,17 @@ class Dashboard:
 
     async def _record(self, change: AuditedChange) -> None:
         self.store.audit.append(change, NOW)
+
+
+def overlays(store: Store) -> Overlays:
+    """Overlays of all that people set on pages."""
+    return Overlays(
+        [
+            BudgetOverlay(store.budgets),
+            PolicyOverlay(store.policies),
+            SwitchOverlay(store.fast_path_switches),
+        ]
+    )
 
 
 def _endpoints(router: Any, prefix: str) -> Iterator[PageEndpoint]:

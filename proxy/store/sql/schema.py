@@ -248,6 +248,14 @@ stored_budgets = table(
 )
 """Budgets that people set on pages, as JSON; ``changed_at`` is in microseconds."""
 
+stored_policies = table(
+    "stored_policies",
+    *keys_of(TEXT, "kind", "name"),
+    *columns_of(TEXT, "fields", "changed_by"),
+    *columns_of(BIG, "changed_at"),
+)
+"""Ceilings and objectives that people set on pages: their fields in the file, as JSON."""
+
 fast_path_switches = table(
     "fast_path_switches",
     *keys_of(TEXT, "team", "feature", "part"),

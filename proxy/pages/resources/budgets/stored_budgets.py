@@ -15,7 +15,7 @@ from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.sql.settings.stored_budgets import BUDGET_CHANGES, StoredBudget
-from proxy.store.sql.views.setup.dry_runs import BudgetDryRun, BudgetQuestion, budget_dry_run
+from proxy.store.sql.views.setup.dry_runs import DryRun, DryRunQuestion, dry_run
 from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.objectives.toml_writer import dollars_text
@@ -72,10 +72,10 @@ class BudgetPreview:
         dry_run: Its trial on the calls of yesterday; None while the ledger is away.
     """
 
-    budget: Budget
+    policy: Budget
     toml: str
     toml_in_force: str
-    dry_run: BudgetDryRun | None
+    dry_run: DryRun | None
 
 
 @dataclass(eq=False)
@@ -122,17 +122,13 @@ class StoredBudgetsResource(Resource):
         """A budget with its trial on the calls of yesterday; raises as ``set``."""
         budget = requested_budget(name, request)
         await self._check_change(viewer, budget)
-        question = BudgetQuestion(budget, self._now())
-        try:
-            dry_run = await self._ask.view("dry run", budget_dry_run, question, view_itself)
-        except Unready:
-            dry_run = None
+        question = DryRunQuestion(budget, self._now())
         in_force = (known for known in self.in_force() if known.name == name)
         return BudgetPreview(
-            budget=budget,
+            policy=budget,
             toml=budget_toml(budget),
             toml_in_force="".join(map(budget_toml, in_force)),
-            dry_run=dry_run,
+            dry_run=await run_dry(self._ask, question),
         )
 
     async def undo(self, viewer: Viewer, name: str) -> None:
@@ -261,6 +257,14 @@ class StoredBudgetsResource(Resource):
 
     async def _owners(self, budgets: Sequence[Budget]) -> BudgetOwners:
         return await self._store.ask(BudgetOwners.read, self._store.teams, budgets)
+
+
+async def run_dry(ask: StoreQuestions, question: DryRunQuestion) -> DryRun | None:
+    """The trial of a policy on the calls of yesterday; None while the ledger is away."""
+    try:
+        return await ask.view("dry run", dry_run, question, view_itself)
+    except Unready:
+        return None
 
 
 def limit_text(budget: Budget) -> str:

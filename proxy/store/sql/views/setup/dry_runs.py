@@ -1,7 +1,7 @@
 """Dry runs of policies over yesterday's calls in the ledger."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -9,22 +9,35 @@ from proxy.store.sql.ledger.spendings import Spendings
 from proxy.store.sql.views.readers import Readers
 from proxy.store.sql.views.setup.past_calls import CallsOfDay, calls_of_day, yesterday
 from slo.budgets.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit
+from slo.budgets.ceiling import Ceiling
+from slo.objectives.objective import STAGE_METRICS, Objective
+from slo.price import Tariff
 from slo.trials.budget_trial import BudgetTrial, try_budget
+from slo.trials.feature_trials import CeilingTrial, ObjectiveTrial, try_ceiling, try_objective
 from slo.window import window_start
 
 _NO_LABELS: Final = "The ledger has no labels of calls, so this cannot be tried."
 _NO_USERS: Final = "The ledger has end users by keyed hashes alone, so this cannot be tried."
+_NO_STAGES: Final = "Stages of calls are not read here, so this cannot be tried."
+
+Trial: TypeAlias = BudgetTrial | CeilingTrial | ObjectiveTrial
 
 
-class BudgetQuestion(msgspec.Struct, frozen=True):
-    """A budget to try; ``now`` is in seconds since the epoch."""
+class DryRunQuestion(msgspec.Struct, frozen=True):
+    """A policy to try.
 
-    budget: Budget
+    Attributes:
+        now: Seconds since the epoch.
+        tariffs: Prices of models, by public name; ceilings need them.
+    """
+
+    policy: Budget | Ceiling | Objective
     now: float
+    tariffs: Mapping[str, Tariff] = {}
 
 
-class BudgetDryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget's trial on the calls of yesterday.
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy's trial on the calls of yesterday.
 
     Attributes:
         start: Midnight of UTC before these calls, in seconds since the epoch.
@@ -35,22 +48,49 @@ class BudgetDryRun(msgspec.Struct, frozen=True, kw_only=True):
 
     start: float
     read_until: float | None = None
-    trial: BudgetTrial | None = None
+    trial: Trial | None = None
     obstacle: str = ""
 
 
-def budget_dry_run(readers: Readers, question: BudgetQuestion) -> BudgetDryRun:
-    """The trial of a budget on the calls of yesterday; blocks."""
-    budget, start = question.budget, yesterday(question.now)
-    if budget.scope.startswith(LABEL_PREFIX):
-        return BudgetDryRun(start=start, obstacle=_NO_LABELS)
-    if budget.scope == "user" and budget.of != EVERY:
-        return BudgetDryRun(start=start, obstacle=_NO_USERS)
-    day = _calls_of_budget(readers, budget, start)
-    used = _used_before(readers, budget, start)
-    return BudgetDryRun(
-        start=start, read_until=day.read_until, trial=try_budget(budget, day.calls, used)
-    )
+def dry_run(readers: Readers, question: DryRunQuestion) -> DryRun:
+    """The trial of a policy on the calls of yesterday; blocks."""
+    policy, start = question.policy, yesterday(question.now)
+    if obstacle := _obstacle(policy):
+        return DryRun(start=start, obstacle=obstacle)
+    if isinstance(policy, Budget):
+        day = _calls_of_budget(readers, policy, start)
+        trial: Trial = try_budget(policy, day.calls, _used_before(readers, policy, start))
+    else:
+        day = _calls_of_feature(readers, policy, start)
+        if isinstance(policy, Ceiling):
+            trial = try_ceiling(policy, day.calls, question.tariffs)
+        else:
+            trial = try_objective(policy, day.calls)
+    return DryRun(start=start, read_until=day.read_until, trial=trial)
+
+
+def _obstacle(policy: Budget | Ceiling | Objective) -> str:
+    """The reason that a policy cannot be tried; "" for none."""
+    if isinstance(policy, Objective):
+        return _NO_STAGES if policy.metric in STAGE_METRICS else ""
+    if not isinstance(policy, Budget):
+        return ""
+    if policy.scope.startswith(LABEL_PREFIX):
+        return _NO_LABELS
+    return _NO_USERS if policy.scope == "user" and policy.of != EVERY else ""
+
+
+def _calls_of_feature(readers: Readers, policy: Ceiling | Objective, start: float) -> CallsOfDay:
+    """The calls of a policy's team and feature."""
+    only = {} if policy.team == EVERY else {"team": _team_id(readers, policy.team)}
+    if policy.feature != EVERY:
+        only["feature"] = policy.feature
+    return calls_of_day(readers, start, only)
+
+
+def _team_id(readers: Readers, name: str) -> str:
+    ids = {team: id_ for id_, team in readers.team_names().items()}
+    return ids.get(name, name)
 
 
 def _calls_of_budget(readers: Readers, budget: Budget, start: float) -> CallsOfDay:
@@ -58,8 +98,7 @@ def _calls_of_budget(readers: Readers, budget: Budget, start: float) -> CallsOfD
     if budget.of == EVERY or budget.scope == "organization":
         return calls_of_day(readers, start, {})
     if budget.scope == "team":
-        ids = {name: id_ for id_, name in readers.team_names().items()}
-        return calls_of_day(readers, start, {"team": ids.get(budget.of, budget.of)})
+        return calls_of_day(readers, start, {"team": _team_id(readers, budget.of)})
     column = {"key": "key_id", "feature": "feature"}[budget.scope]
     return calls_of_day(readers, start, {column: budget.of})
 

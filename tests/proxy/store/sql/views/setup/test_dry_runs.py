@@ -6,9 +6,13 @@ import pytest
 from sqlalchemy import Engine
 
 from proxy.store.sql.views.readers import Readers
-from proxy.store.sql.views.setup.dry_runs import BudgetDryRun, BudgetQuestion, budget_dry_run
+from proxy.store.sql.views.setup.dry_runs import DryRun, DryRunQuestion, dry_run
 from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.ceiling import Ceiling
+from slo.objectives.objective import Metric, Objective
+from slo.trials.budget_trial import BudgetTrial
+from slo.trials.feature_trials import CeilingTrial, ObjectiveTrial
 from slo.window import Window
 from tests.fakes.ledger_day import book_calls_of_yesterday
 from tests.fakes.receipts import START
@@ -18,7 +22,7 @@ NOW = START + 200_000.0
 CENT = 10_000_000
 
 
-def dry_run(engine: Engine, **fields: Any) -> BudgetDryRun:
+def run_budget(engine: Engine, **fields: Any) -> DryRun:
     usual = {
         "name": "day",
         "scope": "organization",
@@ -26,13 +30,12 @@ def dry_run(engine: Engine, **fields: Any) -> BudgetDryRun:
         "window": Window.DAY,
         "limit": 2 * CENT,
     }
-    question = BudgetQuestion(Budget(**{**usual, **fields}), NOW)
-    return budget_dry_run(Readers(engine), question)
+    return dry_run(Readers(engine), DryRunQuestion(Budget(**{**usual, **fields}), NOW))
 
 
 def beyond(engine: Engine, **fields: Any) -> int:
-    trial = dry_run(engine, **fields).trial
-    assert trial is not None
+    trial = run_budget(engine, **fields).trial
+    assert isinstance(trial, BudgetTrial)
     return trial.beyond.calls
 
 
@@ -70,7 +73,32 @@ def test_a_month_begins_with_what_was_used_in_its_days_before(store: Store) -> N
 def test_a_budget_by_what_the_ledger_has_not_says_that_it_cannot_be_tried(
     engine: Engine, scope: str, of: str
 ) -> None:
-    run = dry_run(engine, scope=scope, of=of)
+    run = run_budget(engine, scope=scope, of=of)
 
     assert run.trial is None
     assert "cannot be tried" in run.obstacle
+
+
+def test_a_ceiling_is_tried_on_the_calls_of_its_feature(engine: Engine) -> None:
+    book_calls_of_yesterday(engine, NOW, 3, cost_nanos=CENT, feature="chat")
+    ceiling = Ceiling(name="half", feature="chat", limit=CENT // 2)
+    trial = dry_run(Readers(engine), DryRunQuestion(ceiling, NOW)).trial
+
+    assert isinstance(trial, CeilingTrial)
+    assert (trial.counted.calls, trial.above.calls, trial.excess_nanos) == (3, 3, 3 * CENT // 2)
+
+
+def test_an_objective_is_tried_on_the_calls_of_its_team(store: Store) -> None:
+    team = store.teams.create("acme", now=NOW).id
+    book_calls_of_yesterday(store._engine, NOW, 4, team=team, ttft=0.8)
+    slow = Objective(name="fast", team="acme", metric=Metric.TTFT, target=0.9, under=0.5)
+    trial = dry_run(Readers(store._engine), DryRunQuestion(slow, NOW)).trial
+
+    assert isinstance(trial, ObjectiveTrial)
+    assert (trial.calls, trial.bad) == (4, 4)
+
+
+def test_an_objective_of_a_stage_says_that_it_cannot_be_tried(engine: Engine) -> None:
+    stage = Objective(name="queue", metric=Metric("queue"), target=0.9, under=0.5)
+
+    assert "cannot be tried" in dry_run(Readers(engine), DryRunQuestion(stage, NOW)).obstacle

@@ -1,0 +1,223 @@
+"""``/api/v1/policies/stored``: ceilings and objectives that people set on pages."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dashboards.access import Action, Viewer
+from dashboards.views.access import AuditEntryView
+from proxy.errors import CallerError
+from proxy.pages.policies.policy_forms import form_texts, invalid_policy_error
+from proxy.pages.resources.api import Resource
+from proxy.pages.resources.budgets.stored_budgets import run_dry
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
+from proxy.reloading import Reloader
+from proxy.services.policy_overlay import STORED_KINDS, checked_policy, policy_names
+from proxy.settings import Settings
+from proxy.store.sql.settings.stored_policies import StoredPolicy
+from proxy.store.sql.views.setup.dry_runs import DryRun, DryRunQuestion
+from proxy.store.store import Store
+from slo.budgets.budget import EVERY
+from slo.policies.toml_text import table_text
+from slo.price import Tariff
+from slo.toml.problems import InvalidFile
+
+_WEEK_S: Final = 604_800.0
+_MAX_REMOVED: Final = 20
+_REMOVALS: Final = {f"remove {kind.removesuffix('s')}": kind for kind in STORED_KINDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPolicyView:
+    """A policy that people set.
+
+    Attributes:
+        texts: The texts of its form, by field.
+        in_force: False where the policies file has one of this name, or it cannot hold.
+        changed_at: Seconds since the epoch.
+    """
+
+    kind: str
+    name: str
+    toml: str
+    texts: Mapping[str, str]
+    in_force: bool
+    changed_by: str
+    changed_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyPreview:
+    """A policy before it is set.
+
+    Attributes:
+        toml: Its table, as the policies file would have it.
+        toml_in_force: That of the stored policy of this name; "" for none.
+        dry_run: Its trial on the calls of yesterday; None while the ledger is away.
+    """
+
+    policy: Any
+    toml: str
+    toml_in_force: str
+    dry_run: DryRun | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPoliciesView:
+    """Policies that people set, by kind and name; null where they are not known just now."""
+
+    policies: Sequence[StoredPolicyView] | None
+
+
+@dataclass(eq=False)
+class StoredPoliciesResource(Resource):
+    """Policies set on pages; gateways take changes over by themselves."""
+
+    tag = "policies"
+
+    _store: Store
+    _ask: StoreQuestions
+    _reloader: Reloader
+    _settings: Settings
+    _now: Clock
+
+    @property
+    def are_kept(self) -> bool:
+        """False where there is no policies file, without which no policies are kept."""
+        return self._settings.policies is not None
+
+    @route("GET", "/policies/stored", name="list_stored_policies")
+    async def list(self, viewer: SignedIn) -> StoredPoliciesView:
+        """Ceilings and objectives that people set, beside those of the policies file."""
+        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        stored = await self._ask("stored policies", self._store.policies.all)
+        return StoredPoliciesView(
+            policies=None if stored is None else [self._view(policy) for policy in stored]
+        )
+
+    async def removals(self, viewer: Viewer) -> Sequence[tuple[str, AuditEntryView]]:
+        """Kind and removal of each policy that went in the last week and is still gone."""
+        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        return await self._ask("removed policies", self._read_removed) or ()
+
+    async def preview(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> PolicyPreview:
+        """A policy with its trial on the calls of yesterday; raises as ``set``."""
+        policy = await self._check_policy(viewer, kind, fields)
+        question = DryRunQuestion(policy, self._now(), self._tariffs())
+        earlier = await self._find(kind, policy.name)
+        return PolicyPreview(
+            policy=policy,
+            toml=table_text(kind, fields),
+            toml_in_force="" if earlier is None else table_text(kind, earlier.fields),
+            dry_run=await run_dry(self._ask, question),
+        )
+
+    async def set(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> None:
+        """Sets a policy; gateways follow within seconds.
+
+        Raises:
+            CallerError: It breaks a rule, its team does not exist, the policies file has one of
+                this name, there are too many, or it cannot take effect.
+        """
+        await self._check_policy(viewer, kind, fields)
+        now = self._now()
+        try:
+            await self._store.ask(self._store.policies.set, kind, fields, viewer.name, now)
+        except ValueError as error:
+            raise CallerError(f"This cannot be kept: {error}.", code="too_many_policies") from None
+        await self._apply()
+
+    async def remove(self, viewer: Viewer, kind: str, name: str) -> None:
+        """Removes a policy that people set."""
+        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        if not await self._store.ask(
+            self._store.policies.remove, kind, name, viewer.name, self._now()
+        ):
+            raise CallerError(
+                "No policy of this name was set here; change those of the policies file there.",
+                code="unknown_policy",
+                status=404,
+            )
+        await self._apply()
+
+    async def undo(self, viewer: Viewer, kind: str, name: str) -> None:
+        """Takes the last change of a policy back: it becomes what it was before, or goes."""
+        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        try:
+            before = await self._store.ask(self._store.policies.before_last_change, kind, name)
+        except ValueError as error:
+            raise CallerError(
+                f"There is nothing to take back: {error}.", code="unknown_policy", status=404
+            ) from None
+        if before is None:
+            await self.remove(viewer, kind, name)
+        else:
+            await self.set(viewer, kind, before)
+
+    async def _check_policy(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401 - by kind
+        """The policy of these fields, if the viewer may set it; else raises CallerError."""
+        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        try:
+            policy = checked_policy(kind, fields, self._reloader.snapshot)
+        except InvalidFile as invalid:
+            raise invalid_policy_error(invalid) from None
+        if not self.are_kept:
+            raise CallerError(
+                "No policies are kept without a policies file, which may be empty: set"
+                " THRIFTGATE_POLICIES and restart.",
+                code="no_policies_file",
+                status=409,
+            )
+        if policy.name in policy_names(self._reloader.file_policies, kind):
+            raise CallerError(
+                f"The policies file has {policy.name} in its {kind}; change it there.",
+                code="policy_in_file",
+                status=409,
+            )
+        teams = await self._store.ask(self._store.teams.all)
+        if policy.team != EVERY and all(team.name != policy.team for team in teams):
+            raise CallerError(f"There is no team {policy.team}.", code="unknown_team")
+        return policy
+
+    async def _find(self, kind: str, name: str) -> StoredPolicy | None:
+        stored = await self._store.ask(self._store.policies.all)
+        return next((one for one in stored if (one.kind, one.name) == (kind, name)), None)
+
+    async def _apply(self) -> None:
+        """Let this gateway take the change over; others do within seconds."""
+        if not await self._reloader.adopt_overlay():
+            why = "; ".join(self._reloader.notes())
+            raise CallerError(
+                f"The change is kept, and does not hold yet. {why}", code="not_in_force", status=409
+            )
+
+    def _tariffs(self) -> dict[str, Tariff]:
+        """Prices of each model's first route that has any, by public name."""
+        return {
+            name: next(tariffs)
+            for name, model in self._reloader.snapshot.catalog.models.items()
+            if any(route.tariff for route in model.routes)
+            for tariffs in [(route.tariff for route in model.routes if route.tariff)]
+        }
+
+    def _view(self, stored: StoredPolicy) -> StoredPolicyView:
+        in_file = policy_names(self._reloader.file_policies, stored.kind)
+        in_force = policy_names(self._reloader.snapshot.policies, stored.kind)
+        return StoredPolicyView(
+            kind=stored.kind,
+            name=stored.name,
+            toml=table_text(stored.kind, stored.fields),
+            texts=form_texts(stored.fields),
+            in_force=stored.name in in_force - in_file,
+            changed_by=stored.changed_by,
+            changed_at=stored.changed_at,
+        )
+
+    def _read_removed(self) -> Sequence[tuple[str, AuditEntryView]]:
+        """The newest removal of each policy that is gone; blocks."""
+        now = self._now()
+        stored = {(policy.kind, policy.name) for policy in self._store.policies.all()}
+        entries = self._store.audit.changes_between(now - _WEEK_S, now + 1, _REMOVALS, _MAX_REMOVED)
+        newest = {(_REMOVALS[entry.action], entry.subject): entry for entry in reversed(entries)}
+        return [(place[0], entry) for place, entry in newest.items() if place not in stored]

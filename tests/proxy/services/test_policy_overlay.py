@@ -1,0 +1,68 @@
+"""Ceilings and objectives of pages over those of the policies file."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from proxy.configuration import Snapshot
+from proxy.services.policy_overlay import PolicyOverlay, stored_policy_overlay
+from proxy.settings import Settings
+from proxy.store.sql.database import write_transaction
+from proxy.store.store import Store
+from slo.budgets.ceiling import Ceiling
+from slo.policies.file import Policies
+from tests.fakes.call_dependencies import catalog
+
+CENT = Ceiling(name="cent", limit=10_000_000)
+FILE = Snapshot(catalog(), Policies(ceilings=(CENT,)))
+DIME = {"name": "dime", "limit": "0.1"}
+ERRORS = {"name": "errors", "metric": "errors", "at_most": "1%"}
+
+
+def names(snapshot: Snapshot) -> tuple[list[str], list[str]]:
+    policies = snapshot.policies
+    return [one.name for one in policies.ceilings], [one.name for one in policies.objectives]
+
+
+def test_stored_policies_stand_after_those_of_the_file(store: Store) -> None:
+    store.policies.set("ceilings", DIME, "ann", 0.0)
+    store.policies.set("objectives", ERRORS, "ann", 0.0)
+
+    assert names(PolicyOverlay(store.policies).add_to(FILE)) == (["cent", "dime"], ["errors"])
+
+
+def test_a_policy_of_the_file_wins_over_one_of_its_name(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.policies.set("ceilings", {"name": "cent", "limit": "9"}, "ann", 0.0)
+
+    assert PolicyOverlay(store.policies).add_to(FILE).policies.ceilings == (CENT,)
+    assert "which replaces the page's" in caplog.text
+
+
+def test_a_policy_whose_model_left_the_catalog_is_left_out_and_the_others_hold(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.policies.set("ceilings", {**DIME, "name": "a", "cheaper": ["gone"]}, "ann", 0.0)
+    store.policies.set("ceilings", DIME, "ann", 0.0)
+
+    assert names(PolicyOverlay(store.policies).add_to(FILE))[0] == ["cent", "dime"]
+    assert "a of ceilings is left out" in caplog.text
+
+
+def test_while_the_database_is_away_those_read_last_stay(store: Store) -> None:
+    store.policies.set("ceilings", DIME, "ann", 0.0)
+    overlay = PolicyOverlay(store.policies)
+    overlay.add_to(FILE)
+    before = overlay.revision()
+    with write_transaction(store._engine) as connection:
+        connection.execute(text("DROP TABLE stored_policies"))
+
+    assert overlay.revision() == before
+    assert names(overlay.add_to(FILE))[0] == ["cent", "dime"]
+
+
+def test_without_a_policies_file_there_is_no_overlay(store: Store, tmp_path: Path) -> None:
+    assert stored_policy_overlay(Settings(), store) is None
+    assert stored_policy_overlay(Settings(policies=tmp_path / "p.toml"), store) is not None
