@@ -92,21 +92,20 @@ def _calls(rows: Sequence[Row[Any]], names: Mapping[str, str]) -> Iterator[PastC
 def _call(attempts: Sequence[Row[Any]], names: Mapping[str, str]) -> PastCall:
     """The call of its attempts, the last of which is how it ended."""
     end = next((row for row in attempts if row.final), attempts[-1])
-    usages = [usage for usage in map(_usage, attempts) if usage is not None]
-    is_priced = all(row.cost_nanos is not None for row in attempts if row.input is not None)
+    usage = _usage(end)
+    used = [row for row in attempts if row.input is not None]
+    is_priced = all(row.cost_nanos is not None for row in used)
     cost = sum(row.cost_nanos or 0 for row in attempts) if is_priced else None
-    team, usage = names.get(end.team, end.team), _usage(end)
+    team, feature = names.get(end.team, end.team), end.feature or ""
     return PastCall(
         arrived=seconds(end.started),
-        subject=Subject(
-            team=team, key=end.key_id, feature=end.feature or "", user=end.user_hash or ""
-        ),
+        subject=Subject(team=team, key=end.key_id, feature=feature, user=end.user_hash or ""),
         model=end.model or "",
-        tokens=sum(usage.prompt_tokens + usage.generated_tokens for usage in usages),
+        tokens=sum(sum(row[-len(schema.BUCKETS) :]) for row in used),
         usage=usage,
         measurements=CallMeasurements(
             team=team,
-            feature=end.feature or "",
+            feature=feature,
             streamed=bool(end.streamed),
             ttft=None if end.ttft is None else seconds(end.ttft),
             total=seconds(end.duration),
@@ -124,4 +123,4 @@ def _call(attempts: Sequence[Row[Any]], names: Mapping[str, str]) -> PastCall:
 def _usage(row: Row[Any]) -> Usage | None:
     if row.input is None:
         return None
-    return Usage(**{bucket: getattr(row, bucket) for bucket in schema.BUCKETS})
+    return Usage(**dict(zip(schema.BUCKETS, row[-len(schema.BUCKETS) :], strict=True)))
