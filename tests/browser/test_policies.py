@@ -24,8 +24,8 @@ def preview(page: Page) -> None:
     page.get_by_text("Set a ceiling on what a call may cost").click()
     form = page.locator("#set-a-ceiling form")
     form.get_by_label("Name").fill(NAME)
-    form.get_by_label("Limit").fill("0.01")
-    form.get_by_label("On exceed").fill("refuse")
+    form.get_by_label("Dollars a call").fill("0.01")
+    form.get_by_label("Steps, in order").fill("refuse")
     form.get_by_role("button", name="Preview").click()
 
 

@@ -33,6 +33,22 @@ _EXAMPLES: Final = {
     "floor": "0.7",
     "ladder": "elsewhere, gpt-5.6-luna",
 }
+#: Words before the field's own name; others say enough by their name.
+_LABELS: Final = {
+    "limit": "Dollars a call",
+    "on_exceed": "Steps, in order",
+    "cheaper": "Cheaper models",
+    "unpriced": "Calls of unknown price",
+    "p": "Percent of calls, of times and cost",
+    "under": "Time, or dollars of cost",
+    "at_most": "Share of errors",
+    "floor": "Share read from the cache",
+    "clear": "Cache: kept again from",
+    "min_prompt": "Cache: shortest prompt, tokens",
+    "ladder": "Fallback levels, in order",
+    "enforce": "Does",
+    "calls": "About",
+}
 #: Fields that stand in the file alone.
 _FILE_ONLY: Final = frozenset({"alert_at", "stages"})
 _KEYS: Final[Mapping[str, Sequence[str]]] = {
@@ -63,7 +79,7 @@ def form_inputs(kind: str) -> list[FormInput]:
     return [
         FormInput(
             key=key,
-            label=key.replace("_", " ").capitalize(),
+            label=_LABELS.get(key, key.capitalize()),
             example=_EXAMPLES.get(key, ""),
             choices=_CHOICES.get(key, ()),
             is_required=key in {"name", "metric", "limit"},
