@@ -1,6 +1,6 @@
 """Cost reports by any dimensions, in days or months of a time zone, that add up to the ledger."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -10,18 +10,33 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from dashboards.reports import ALL_CALLS, Part, ReportPeriod, Reports, Spend, SpendFilter
+from dashboards.reports import (
+    ALL_CALLS,
+    TAG_PREFIX,
+    Part,
+    ReportPeriod,
+    Reports,
+    Spend,
+    SpendFilter,
+    TagPart,
+    ordered_parts,
+    reads_receipts,
+    tag_part,
+)
 from dashboards.savings_headline import SavingsHeadline
+from slo.policies.reports import MAX_TAG_KEYS, TAG_KEY
 from slo.usage import Usage
 
-Dimension = Literal[
+FixedDimension = Literal[
     "team", "feature", "model", "key", "user", "route", "provider", "upstream", "day", "month"
 ]
+Dimension = FixedDimension | TagPart
 """Dimensions of a cost report; a team and a key by id, an end user by its keyed hash."""
 
-DIMENSIONS: Final[tuple[Dimension, ...]] = get_args(Dimension)
-#: End users beyond the dearest ones, and calls whose receipts are no longer kept.
-OTHER_USERS: Final = "(others)"
+DIMENSIONS: Final[tuple[FixedDimension, ...]] = get_args(FixedDimension)
+DIMENSION_NAMES: Final = f"{', '.join(DIMENSIONS)}, or tag:KEY for a key of metadata"
+#: Users and tags beyond the dearest ones, and calls whose receipts are no longer kept.
+OTHER_VALUES: Final = "(others)"
 
 _BUCKETS: Final = Usage.__struct_fields__
 _NANO_DIGITS: Final = 9
@@ -139,6 +154,20 @@ def cost_report(
     return CostReport(period=period, by=dimensions, rows=rows)
 
 
+def read_dimensions(texts: Iterable[str]) -> tuple[Dimension, ...]:
+    """The dimensions of texts with commas, each once; the team where they name none.
+
+    Raises:
+        ValueError: There is no such dimension, or too many are tags.
+    """
+    fixed: dict[str, Dimension] = {name: name for name in DIMENSIONS}
+    names = [name.strip() for name in ",".join(texts).split(",") if name.strip()] or ["team"]
+    dimensions = {name: fixed.get(name) or _tag_dimension(name) for name in names}
+    if len(dimensions.keys() - fixed.keys()) > MAX_TAG_KEYS:
+        raise ValueError(f"{names[-1]}: a report has at most {MAX_TAG_KEYS} tags.")
+    return tuple(dimensions.values())
+
+
 def dearest_rows(report: CostReport, most: int) -> Sequence[CostRow]:
     """The first rows by cost, unknown cost last; by time first where the report has times.
 
@@ -177,6 +206,13 @@ def next_month(day: date) -> date:
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
 
 
+def _tag_dimension(name: str) -> TagPart:
+    key = name.removeprefix(TAG_PREFIX)
+    if key == name or not TAG_KEY.fullmatch(key):
+        raise ValueError(f"{name}: there are {DIMENSION_NAMES}.")
+    return tag_part(key)
+
+
 def _time_slices(
     period: ReportPeriod, by: Sequence[Dimension]
 ) -> Iterator[tuple[dict[str, str], ReportPeriod]]:
@@ -195,37 +231,39 @@ def _time_slices(
 def _slice_sums(
     reports: Reports, period: ReportPeriod, by: Sequence[Dimension], only: SpendFilter
 ) -> Iterator[tuple[dict[str, str], CostSums]]:
-    """Sums with their values by part; what is known of no user comes last, as ``OTHER_USERS``.
+    """Sums with their values by part; what no receipt tells comes last, as ``OTHER_VALUES``.
 
-    Users are read before the sums over all users: a call that is booked in between is one of the
-    others, and none is counted twice.
+    Users and tags are read before the sums over all of them: a call that is booked in between is
+    one of the others, and none is counted twice.
     """
     parts = _parts_to_read(by)
-    if "user" not in parts:
+    if not reads_receipts(parts):
         for row in reports.spend(period, parts, only):
             yield _named_values(row, parts), _sums(row)
         return
-    rest = tuple(part for part in parts if part != "user")
-    by_user: dict[tuple[str, ...], CostSums] = {}
+    rest = tuple(part for part in parts if not reads_receipts((part,)))
+    others: dict[str, str] = {part: OTHER_VALUES for part in parts if part not in rest}
+    by_rest: dict[tuple[str, ...], CostSums] = {}
     for row in reports.spend(period, parts, only):
         sums = _sums(row)
         key = row.values(rest)
-        by_user[key] = by_user.get(key, CostSums()).plus(sums)
+        by_rest[key] = by_rest.get(key, CostSums()).plus(sums)
         yield _named_values(row, parts), sums
     for row in reports.spend(period, rest, only):
-        rest_sums = _sums(row).plus(by_user.get(row.values(rest), CostSums()), -1)
+        rest_sums = _sums(row).plus(by_rest.get(row.values(rest), CostSums()), -1)
         if rest_sums != CostSums():
-            yield {**_named_values(row, rest), "user": OTHER_USERS}, rest_sums
+            yield {**_named_values(row, rest), **others}, rest_sums
 
 
 def _parts_to_read(by: Sequence[Dimension]) -> tuple[Part, ...]:
     """The parts of the ledger's rows that these dimensions are made of."""
-    parts = {"upstream" if dimension == "provider" else dimension for dimension in by}
-    return tuple(part for part in get_args(Part) if part in parts)
+    times = {"day", "month"}
+    parts = {"upstream" if name == "provider" else name for name in by if name not in times}
+    return ordered_parts(parts)
 
 
 def _named_values(row: Spend, parts: Sequence[Part]) -> dict[str, str]:
-    return {part: getattr(row, part) or "" for part in parts}
+    return {part: row.value(part) for part in parts}
 
 
 def _sums(row: Spend) -> CostSums:

@@ -8,7 +8,7 @@ Source: FOCUS Specification 1.2 (2025-05) and 1.4 (2026-06), Cost and Usage, htt
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -24,7 +24,7 @@ from dashboards.cost_reports import (
     next_month,
     usd_decimal,
 )
-from dashboards.reports import ReportPeriod
+from dashboards.reports import TAG_PREFIX, ReportPeriod, is_tag
 
 #: Dimensions of a report from which the charges are made.
 FOCUS_DIMENSIONS: Final[tuple[Dimension, ...]] = (
@@ -74,6 +74,11 @@ class FocusExport:
     left_out: int
 
 
+def focus_dimensions(also: Iterable[Dimension] = ()) -> tuple[Dimension, ...]:
+    """The dimensions of charges, and after them the tags among others."""
+    return (*FOCUS_DIMENSIONS, *(dimension for dimension in also if is_tag(dimension)))
+
+
 def focus_columns(version: FocusVersion) -> tuple[str, ...]:
     """The columns of a version: the specification's by name, then those of the gateway."""
     left_out = {name for names in _ADDED.values() for name in names} - {*_ADDED[version]}
@@ -87,27 +92,34 @@ def focus_columns(version: FocusVersion) -> tuple[str, ...]:
 def focus_export(
     report: CostReport, teams: Mapping[str, str], version: FocusVersion
 ) -> FocusExport:
-    """The charges of a report by ``FOCUS_DIMENSIONS``.
+    """The charges of a report by ``focus_dimensions``.
 
     Raises:
         ValueError: The report has other dimensions.
     """
-    if report.by != FOCUS_DIMENSIONS:
+    if report.by != focus_dimensions(report.by):
         raise ValueError(f"FOCUS charges are made of {FOCUS_DIMENSIONS}, not of {report.by}")
     columns = focus_columns(version)
     priced = [row for row in report.rows if row.sums.cost_nanos is not None]
     charges = [
         row for row in priced if row.sums.tokens or row.sums.cost_nanos or row.sums.list_nanos
     ]
-    cells = (_charge(row, teams, report.period.zone) for row in charges)
+    keys = [tag.removeprefix(TAG_PREFIX) for tag in report.by[len(FOCUS_DIMENSIONS) :]]
+    cells = (_charge(row, teams, report.period.zone, keys) for row in charges)
     text = csv_text(columns, ([cell[name] for name in columns] for cell in cells))
     left_out = sum(row.sums.unpriced for row in report.rows if row.sums.cost_nanos is None)
     return FocusExport(text, len(charges), left_out)
 
 
-def _charge(row: CostRow, teams: Mapping[str, str], zone: str) -> dict[str, Cell]:
-    """The cells of a charge by column, of all versions."""
-    day, team, feature, key, model, provider, upstream, route = row.values
+def _charge(
+    row: CostRow, teams: Mapping[str, str], zone: str, keys: Iterable[str] = ()
+) -> dict[str, Cell]:
+    """The cells of a charge by column, of all versions.
+
+    Args:
+        keys: Keys of the tags whose values stand behind those of its own dimensions.
+    """
+    day, team, feature, key, model, provider, upstream, route, *values = row.values
     owner = provider or _GATEWAY
     sku = model or route or owner
     return {
@@ -130,12 +142,18 @@ def _charge(row: CostRow, teams: Mapping[str, str], zone: str) -> dict[str, Cell
         "SkuPriceId": f"{owner}/{sku}",
         "SubAccountId": team,
         "SubAccountName": teams.get(team, team),
-        "Tags": json.dumps({"feature": feature}) if feature else None,
+        "Tags": _tags_json({**dict(zip(keys, values, strict=True)), "feature": feature}),
         "x_Feature": feature or None,
         "x_KeyId": key or None,
         "x_Route": route or None,
         **_costs(row.sums),
     }
+
+
+def _tags_json(tags: Mapping[str, str]) -> str | None:
+    """Those tags that have a value."""
+    named = {key: value for key, value in tags.items() if value}
+    return json.dumps(named) if named else None
 
 
 def _periods(day: date, zone: str) -> dict[str, Cell]:

@@ -1,24 +1,51 @@
 """The port through which pages and reports read the ledger, and the rows it answers with."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal, Protocol, get_args
+from typing import Final, Literal, NewType, Protocol, get_args
 from zoneinfo import ZoneInfo
 
 from slo.usage import Usage
 
-Part = Literal["team", "feature", "model", "requested", "route", "upstream", "key", "user"]
+TagPart = NewType("TagPart", str)
+"""A key of callers' metadata as a dimension, such as ``tag:customer``."""
+FixedPart = Literal["team", "feature", "model", "requested", "route", "upstream", "key", "user"]
+Part = FixedPart | TagPart
 """Dimensions of a report; a key by its id, an end user by its keyed hash.
 
 ``model`` is the one that answered, or was tried; ``requested`` the one that the caller asked for.
 """
 
 BY_TEAM: tuple[Part, ...] = ("team",)
-#: Rows of a report that is split by user.
+FIXED_PARTS: Final[tuple[FixedPart, ...]] = get_args(FixedPart)
+#: Beginning of dimensions that are tags.
+TAG_PREFIX: Final = "tag:"
+#: Rows of a report that is split by user or tag.
 MAX_USERS = 1_000
 #: Calls of a period, the newest, whose times percentiles are computed of.
 MAX_TIMED_CALLS = 200_000
+
+
+def tag_part(key: str) -> TagPart:
+    """The dimension of a tag's key."""
+    return TagPart(TAG_PREFIX + key)
+
+
+def is_tag(part: str) -> bool:
+    """True if a dimension is a tag."""
+    return part.startswith(TAG_PREFIX)
+
+
+def reads_receipts(parts: Iterable[str]) -> bool:
+    """True if rollups do not know all of these parts: users and tags are as many as calls."""
+    return any(part == "user" or is_tag(part) for part in parts)
+
+
+def ordered_parts(parts: Collection[str]) -> tuple[Part, ...]:
+    """The parts in the order in which rows name them, each once; tags come last."""
+    tags = sorted({TagPart(part) for part in parts if is_tag(part)})
+    return (*(part for part in FIXED_PARTS if part in parts), *tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +136,7 @@ class Spend:
     Attributes:
         team: The team's id; None where the report is not split by team. The same holds for
             ``feature``, ``model``, ``requested``, ``route``, ``upstream``, ``key`` and ``user``.
+        tags: The values of those tags that the report is split by; "" for none.
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
         estimated: Attempts whose usage was counted here.
@@ -130,6 +158,7 @@ class Spend:
     upstream: str | None = None
     key: str | None = None
     user: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
     calls: int
     attempts: int
     errors: int
@@ -144,7 +173,11 @@ class Spend:
 
     def values(self, parts: Collection[Part]) -> tuple[str, ...]:
         """The values of these parts in the order of all parts; "" for one it is not split by."""
-        return tuple(getattr(self, part) or "" for part in get_args(Part) if part in parts)
+        return tuple(self.value(part) for part in ordered_parts(parts))
+
+    def value(self, part: Part) -> str:
+        """The value of a part; "" for none."""
+        return self.tags.get(part, "") if is_tag(part) else getattr(self, part) or ""
 
     @property
     def nanos_per_1k_calls(self) -> int | None:
@@ -181,16 +214,16 @@ class Times:
 
 
 class Reports(Protocol):
-    """Cost reports, answered from rollups however large the ledger is, but for users."""
+    """Cost reports, answered from rollups however large the ledger is, but for users and tags."""
 
     def spend(
         self, period: ReportPeriod, by: Collection[Part] = BY_TEAM, only: SpendFilter = ALL_CALLS
     ) -> Sequence[Spend]:
         """One row for each combination of parts that made a call, in their order.
 
-        With no parts at all it is one row, or none where there were no calls. Split by user, it is
-        read from receipts, takes as long as there are many, and has the dearest rows, in that
-        order, as many as ``MAX_USERS``.
+        With no parts at all it is one row, or none where there were no calls. Split by user or
+        tag, it is read from receipts, takes as long as there are many, and has the dearest rows,
+        in that order, as many as ``MAX_USERS``.
         """
         ...
 

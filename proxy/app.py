@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_bytes
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
@@ -58,6 +59,7 @@ from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store, open_store
 from proxy.upstream.http import HttpTransport, open_transport
 from proxy.upstream.port import Transport
+from slo.policies.file import Policies
 from slo.steady_clock import SteadyClock
 
 
@@ -234,11 +236,9 @@ async def _dependencies(
             route_health=context.route_health,
             replica_costs=context.replica_costs,
             replicas=replicas,
-            residency=context.policies.residency,
-            stream_continuation=context.policies.stream_continuation,
-            drafts=context.policies.drafts,
             tracing=tracing,
             sent=context.opened.sent,
+            **_call_policies(context.policies),
         )
         (warm_with := partial(_serve_own_calls, replicas))(deps)
         yield deps, dispatcher, (entry, router), warm_with
@@ -248,6 +248,12 @@ def _serve_own_calls(replicas: ReplicaRouting | None, deps: Dependencies) -> Non
     """Use these dependencies for warming from now on."""
     if replicas is not None:
         replicas.use(deps)
+
+
+def _call_policies(policies: Policies) -> dict[str, Any]:
+    """The policies that answering a call reads, by their names in its dependencies."""
+    names = ("residency", "stream_continuation", "drafts", "tags")
+    return {name: getattr(policies, name) for name in names}
 
 
 def _catalog_follower(
@@ -261,16 +267,8 @@ def _catalog_follower(
         def commit() -> None:
             pool.add_keys(keys)
             for serve in servers:
-                policies = snapshot.policies
-                serve(
-                    replace(
-                        deps,
-                        catalog=snapshot.catalog,
-                        residency=policies.residency,
-                        stream_continuation=policies.stream_continuation,
-                        drafts=policies.drafts,
-                    )
-                )
+                policies = _call_policies(snapshot.policies)
+                serve(replace(deps, catalog=snapshot.catalog, **policies))
 
         return commit
 

@@ -1,6 +1,6 @@
 """Calls, newest first, and one call's whole story: ``/api/v1/calls``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -227,6 +227,7 @@ class CallStory:
 
     Attributes:
         user: Keyed hash of the end user; "" for none.
+        tags: Keys of its metadata that its team named, with their values.
         endpoint: Path below ``/v1/``.
         cost_nanos: Effective cost of all attempts; null where one is unknown.
         direct_nanos: Estimated cost of the same call sent directly: with what planning, compaction,
@@ -239,6 +240,7 @@ class CallStory:
     key: str
     feature: str
     user: str
+    tags: Mapping[str, str]
     endpoint: str
     requested: str
     cost_nanos: int | None

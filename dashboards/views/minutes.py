@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from dashboards.reports import TagPart
+
 MinutesWindow = Literal["15m", "1h", "6h"]
 """The window that ends now."""
 MinutesDimension = Literal["team", "feature", "model", "route"]
@@ -94,7 +96,7 @@ class MinutesView:
     """
 
     window: MinutesWindow
-    by: MinutesDimension
+    by: MinutesDimension | TagPart
     since: int
     bucket_s: int
     is_cut: bool

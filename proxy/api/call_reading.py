@@ -1,6 +1,7 @@
 """Makes a call of a request: its headers and its body, as far as the gateway reads them."""
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -13,12 +14,23 @@ from proxy.records.agents import agent_feature
 from proxy.records.body_reader import BodyReader
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields, parse_request_fields
+from slo.policies.reports import TagRule, tag_keys
 
 #: Paths where a stored prompt or an earlier answer may name the model, so the provider judges a
 #: call without one.
 #: Source: OpenAI API reference, create a response, ``model`` (2026-11).
 _WITHOUT_MODEL: Final = frozenset({"responses"})
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
+_MAX_TAG_CHARS: Final = 64
+
+
+class _TaggedBody(msgspec.Struct, frozen=True):
+    """The one field of a body that holds tags."""
+
+    metadata: Any = None
+
+
+_decode_tagged_body = msgspec.json.Decoder(_TaggedBody).decode
 
 
 def build_call(
@@ -101,6 +113,45 @@ def parse_fields(call: Call, head: RequestHead, bodies: BodyReader) -> Call:
     if head.feature or not read.feature:
         feature, notes = call.feature or agent_feature(head.agent, read), call.notes
     return msgspec.structs.replace(call, fields=read, split=split, feature=feature, notes=notes)
+
+
+def with_tags(call: Call, header: str, rules: Iterable[TagRule]) -> Call:
+    """The call with the values of the keys that its team named: of its metadata, else its header.
+
+    Args:
+        header: ``x-thriftgate-tags``, such as ``customer=acme, job=nightly``; "" for none.
+    """
+    keys = tag_keys(rules, call.key.team_name)
+    if not keys:
+        return call
+    values = {**_header_tags(header), **_metadata(call)}
+    named = ((key, _tag_label(values[key])) for key in keys if key in values)
+    return msgspec.structs.replace(call, tags=tuple(tag for tag in named if tag[1]))
+
+
+def _header_tags(header: str) -> Mapping[str, str]:
+    pairs = (pair.partition("=") for pair in header.split(",") if "=" in pair)
+    return {key.strip(): value for key, _, value in pairs}
+
+
+def _metadata(call: Call) -> Mapping[str, str]:
+    """The texts in the metadata of a body that the gateway reads."""
+    if call.fields is None or call.fields.metadata is None:
+        return {}
+    body = call.body if call.split is None else call.split.around
+    try:
+        metadata = _decode_tagged_body(body).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    if not isinstance(metadata, dict):
+        return {}
+    return {key: text for key, text in metadata.items() if isinstance(text, str)}
+
+
+def _tag_label(text: str) -> str:
+    """A tag's value that is safe to store and show."""
+    text = text.strip()[:_MAX_TAG_CHARS]
+    return text if text.isprintable() else "".join(c for c in text if c.isprintable())
 
 
 def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:

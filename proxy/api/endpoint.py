@@ -15,7 +15,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.api.azure import of_deployment
-from proxy.api.call_reading import build_call, check_media, parse_fields
+from proxy.api.call_reading import build_call, check_media, parse_fields, with_tags
 from proxy.api.connections.body_limits import BodyMemoryLimit, BodyReservation
 from proxy.api.connections.calls_under_way import CallsUnderWay, CallUnderWay, call_ended_error
 from proxy.api.isolation import check_isolated
@@ -294,6 +294,8 @@ class Endpoint:
             check_media(head)
             call = of_deployment(call, head.deployment) if head.deployment else call
             call = parse_fields(call, head, self._bodies)
+            if self._deps.tags:
+                call = with_tags(call, head.tags, self._deps.tags)
             if call.key.models is not None:
                 check_model_allowed(call, self._deps.for_call(call).catalog)
             if not self._admission.shared_state:

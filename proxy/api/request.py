@@ -55,6 +55,7 @@ _GATEWAY_HEADERS: Final = frozenset(
         b"x-thriftgate-feature",
         b"x-thriftgate-region",
         b"x-thriftgate-slots",
+        b"x-thriftgate-tags",
         b"x-thriftgate-trailer",
     }
 )
@@ -115,6 +116,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         draft: From ``x-thriftgate-draft``; "" for none.
         cache_control: From ``cache-control``; "" for none.
         cache_tags: From ``x-thriftgate-cache-tags``; "" for none.
+        tags: From ``x-thriftgate-tags``; "" for none.
         regions: From ``x-thriftgate-region``; None for anywhere.
         wants_trailer: True if a stream is to end with a comment of what it cost.
         length: Bytes of the body, as announced; 0 where it is not.
@@ -137,6 +139,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     draft: str = ""
     cache_control: str = ""
     cache_tags: str = ""
+    tags: str = ""
     regions: frozenset[str] | None = None
     wants_trailer: bool = False
     length: int
@@ -192,6 +195,7 @@ def _with_gateway_headers(head: RequestHead, values: Mapping[bytes, str]) -> Req
         draft=values.get(b"x-thriftgate-draft", "").strip(),
         cache_control=values.get(b"cache-control", ""),
         cache_tags=values.get(b"x-thriftgate-cache-tags", ""),
+        tags=values.get(b"x-thriftgate-tags", ""),
         regions=_regions(values.get(b"x-thriftgate-region", "")),
         wants_trailer=values.get(b"x-thriftgate-trailer") == "1",
     )

@@ -28,6 +28,7 @@ from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
 from slo.objectives.latency_target import LatencyTarget
 from slo.policies.drafts import DraftRule
+from slo.policies.reports import TagRule
 from slo.policies.residency import Residency
 from slo.policies.stream_continuation import StreamContinuation
 from slo.usage import Usage
@@ -342,6 +343,7 @@ class Dependencies:
     answers: AnswerCachePort | None = None
     small_first: SmallFirstPort | None = None
     drafts: tuple[DraftRule, ...] = ()
+    tags: tuple[TagRule, ...] = ()
 
     def for_call(self, call: Call) -> "Dependencies":
         """The same with the model aliases of the call's team; as they are for a model in a path.

@@ -316,4 +316,6 @@ def _readable_value(name: str, value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6f} s"
+    if name == "tags" and isinstance(value, tuple):
+        value = tuple(map(": ".join, value))
     return "; ".join(value) if isinstance(value, tuple) else str(value)

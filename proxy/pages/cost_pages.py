@@ -12,6 +12,7 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.board import fullest_budget
 from dashboards.cost_reports import DIMENSIONS, dearest_rows
+from dashboards.reports import is_tag
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
 from dashboards.views.minutes import MinutesDimension, MinutesWindow
@@ -170,6 +171,7 @@ class CostPages(Pages):
             last=report.period.days[-1].first,
             params={**request.query_params, "by": ",".join(report.by)},
             dimensions=DIMENSIONS,
+            tags=[name for name in report.by if is_tag(name)],
             presets=_REPORT_PRESETS,
             api=f"{API_PATH}/reports/cost",
             rows=await run_in_threadpool(dearest_rows, report, _MAX_ROWS),

@@ -85,6 +85,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         regions: Regions where it may be processed; None for anywhere.
         substitute: The public name of the model that answers in place of the one asked for; ""
             where that one answers itself.
+        tags: Keys of its metadata that its team named, with their values.
     """
 
     id: str
@@ -110,6 +111,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     origin: UncompactedConversation | None = None
     regions: frozenset[str] | None = None
     substitute: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_streaming(self) -> bool:

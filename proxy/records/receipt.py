@@ -143,6 +143,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         served_by: The part of the fast path that served it.
         fast_path_nanos: Savings of it by the fast path in 1e-9 US dollars, below 0 where it cost
             more, such as a check of an answer; None where it had no part or the price is unknown.
+        tags: Keys of the caller's metadata that its team named, with their values.
     """
 
     call_id: str
@@ -209,6 +210,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     recalled_tokens: int = 0
     served_by: ServedBy = ServedBy.NOBODY
     fast_path_nanos: int | None = None
+    tags: tuple[tuple[str, str], ...] = ()
 
     @property
     def spent_nanos(self) -> int | None:
@@ -245,6 +247,7 @@ class PendingAttempt(msgspec.Struct, frozen=True, array_like=True):
     model: str = ""
     feature: str = ""
     user: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
 
 
 def total_nanos(costs: Iterable[int | None]) -> int | None:

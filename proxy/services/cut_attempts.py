@@ -144,6 +144,7 @@ def _estimate_receipt(pending: PendingAttempt, catalog: Catalog, last: float) ->
         key_id=pending.key_id,
         feature=pending.feature,
         user=pending.user,
+        tags=pending.tags,
         endpoint=pending.endpoint,
         model=pending.model,
         route=pending.route,

@@ -23,7 +23,7 @@ from slo.policies.answer_cache import AnswerCachePolicy
 from slo.policies.contexts import ContextPolicy
 from slo.policies.drafts import DraftRule
 from slo.policies.entries import read_entries
-from slo.policies.reports import ScheduledReport
+from slo.policies.reports import ScheduledReport, TagRule
 from slo.policies.residency import Residency
 from slo.policies.sinks import Sink
 from slo.policies.small_first import SmallFirst
@@ -48,6 +48,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     answer_cache: tuple[AnswerCachePolicy, ...] = ()
     small_first: tuple[SmallFirst, ...] = ()
     drafts: tuple[DraftRule, ...] = ()
+    tags: tuple[TagRule, ...] = ()
 
 
 class PolicyKind(NamedTuple):
@@ -84,6 +85,7 @@ KINDS: Final = (
         "small_first", "small-first rule", small_first_rules.FIELDS, small_first_rules.small_first
     ),
     PolicyKind("drafts", "draft rule", drafts.FIELDS, drafts.draft_rule),
+    PolicyKind("tags", "tag rule", reports.TAG_FIELDS, reports.tag_rule),
 )
 
 

@@ -1,6 +1,7 @@
-"""The scheduled cost reports of a policies file: whom they are sent to, and how often."""
+"""The scheduled cost reports of a policies file, and the tags by which calls are reported."""
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -18,6 +19,10 @@ DIMENSIONS: Final = (
     "team", "feature", "model", "key", "user", "route", "provider", "upstream", "day", "month"
 )  # fmt: skip
 MAX_RECIPIENTS: Final = 50
+#: Keys of one team that count.
+MAX_TAG_KEYS: Final = 4
+TAG_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_KEYS_FIX: Final = 'write keys = ["customer", "job"]'
 _ADDRESS: Final = re.compile(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,188}[A-Za-z0-9])?"
 )
@@ -43,6 +48,14 @@ class ScheduledReport(msgspec.Struct, frozen=True, kw_only=True):
     time_zone: str = "UTC"
 
 
+class TagRule(msgspec.Struct, frozen=True, kw_only=True):
+    """Names the keys of callers' metadata whose values a team's receipts keep."""
+
+    name: str
+    team: str = EVERY
+    keys: tuple[str, ...] = ()
+
+
 def report(table: TableReader) -> ScheduledReport:
     """The report of a table, with stand-ins where it has problems."""
     if ("url_env" in table.nodes) != ("secret_env" in table.nodes):
@@ -53,6 +66,16 @@ def report(table: TableReader) -> ScheduledReport:
         fix = 'write mail_to = ["ann@example.com"], or url_env and secret_env of a webhook'
         table.add_problem("mail_to", "is missing, and so is url_env", fix)
     return ScheduledReport(**read_fields(table, FIELDS))
+
+
+def tag_rule(table: TableReader) -> TagRule:
+    """The rule of a table, with stand-ins where it has problems."""
+    return TagRule(**read_fields(table, TAG_FIELDS))
+
+
+def tag_keys(rules: Iterable[TagRule], team: str) -> tuple[str, ...]:
+    """The keys that count for a team, by the first rule about it; () for none."""
+    return next((rule.keys for rule in rules if rule.team in {EVERY, team}), ())
 
 
 def _dimensions(table: TableReader, field: Field) -> tuple[str, ...]:
@@ -96,6 +119,26 @@ def _time_zone(table: TableReader, field: Field) -> str | None:
     return zone
 
 
+def _keys(table: TableReader, field: Field) -> tuple[str, ...]:
+    nodes = table.elements(field.key)
+    if not 1 <= len(nodes) <= MAX_TAG_KEYS:
+        table.add_problem(field.key, f"lists {len(nodes)}", f"write 1 to {MAX_TAG_KEYS}")
+    keys = []
+    for node in nodes[:MAX_TAG_KEYS]:
+        key = checked_value(node, str, table.problems, _KEYS_FIX)
+        if key is None:
+            continue
+        if TAG_KEY.fullmatch(key) and key not in keys:
+            keys.append(key)
+        else:
+            what = (
+                f"is {describe_value(key)}, which is {'twice there' if key in keys else 'no key'}"
+            )
+            fix = "write up to 40 letters, digits, dots, dashes or underscores, each once"
+            table.problems.append(node.problem(what, fix))
+    return tuple(keys)
+
+
 FIELDS: Final = (
     name_field("assistants-weekly"),
     TEAM,
@@ -131,4 +174,16 @@ FIELDS: Final = (
         example="REPORTS_SECRET",
     ),
     Field("time_zone", _time_zone, "UTC", "an IANA name", example="Europe/Berlin"),
+)
+
+TAG_FIELDS: Final = (
+    name_field("customers"),
+    TEAM,
+    Field(
+        "keys",
+        _keys,
+        (),
+        "1 to 4 keys of calls' `metadata`, each 1 to 40 letters, digits, `.`, `_` or `-`",
+        missing=_KEYS_FIX,
+    ),
 )

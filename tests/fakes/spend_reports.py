@@ -2,16 +2,18 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from dashboards.reports import (
     ALL_CALLS,
     BY_TEAM,
+    FIXED_PARTS,
     Part,
     ReportPeriod,
     Spend,
     SpendFilter,
     Times,
+    reads_receipts,
 )
 from slo.usage import Usage
 
@@ -48,14 +50,14 @@ class SpendReports:
         """See ``Reports.spend``."""
         self.periods.append(period)
         start, end = period.bounds
-        blank: dict[str, Any] = {part: None for part in get_args(Part) if part not in by}
+        blank: dict[str, Any] = {part: None for part in FIXED_PARTS if part not in by}
         spends: dict[tuple[str, ...], Spend] = {}
         for second, spend in self._spends:
             if start <= second < end and _counts(spend, only):
                 key = spend.values(by)
                 one = replace(spend, **blank)
                 spends[key] = _sum(spends[key], one) if key in spends else one
-        return list(spends.values())[: self._max_users if "user" in by else None]
+        return list(spends.values())[: self._max_users if reads_receipts(by) else None]
 
     def times(
         self, period: ReportPeriod, by: Collection[Part] = BY_TEAM
@@ -68,7 +70,7 @@ def _counts(spend: Spend, only: SpendFilter) -> bool:
     teams = only.counted_teams
     if teams is not None and spend.team not in teams:
         return False
-    return all(getattr(spend, part) in values for part, values in only.values.items())
+    return all(spend.value(part) in values for part, values in only.values.items())
 
 
 def _sum(one: Spend, other: Spend) -> Spend:

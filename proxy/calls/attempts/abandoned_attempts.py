@@ -125,6 +125,7 @@ def note_sent(context: CallContext, attempt: AttemptInfo) -> None:
             model=call.model,
             feature=call.feature,
             user=deps.pseudonymizer.pseudonym(call.key.team, user.encode()) if user else "",
+            tags=call.tags,
         )
     )
 

@@ -26,10 +26,7 @@ _MAX_KEPT_PROMPT_BYTES = 4 * 1024 * 1024
 def build_receipt(
     attempt: AttemptInfo, end: AttemptOutcome, timeline: Timeline, seal: Pseudonymizer
 ) -> Receipt:
-    """The record of the attempt, up to now.
-
-    An answer that is made in the background is not estimated by what was heard of it.
-    """
+    """The record of the attempt, up to now; usage of an answer in the background is unknown."""
     call, route = attempt.call, attempt.route
     goes_on = end.estimated and call.is_background
     if goes_on and end.outcome is Outcome.ANSWERED:
@@ -68,6 +65,7 @@ def build_receipt(
         prompt=_kept_prompt(call),
         reroute_reason=attempt.reroute_reason,
         unplanned_why=_unplanned_why(attempt.planned),
+        tags=call.tags,
     )
     fields = _optimiser_fields(attempt, end, single)
     if end.timings is not None:

@@ -12,13 +12,14 @@ import typer
 
 from dashboards.cost_formats import cost_csv, cost_document
 from dashboards.cost_reports import (
-    DIMENSIONS,
+    DIMENSION_NAMES,
     CostReport,
     CostSums,
     Dimension,
+    read_dimensions,
 )
-from dashboards.focus import FOCUS_DIMENSIONS, FocusVersion, focus_export
-from dashboards.reports import ReportPeriod
+from dashboards.focus import FocusVersion, focus_dimensions, focus_export
+from dashboards.reports import ReportPeriod, is_tag
 from dashboards.savings_headline import headline_sentences
 from proxy.cli.reports.savings import waiting_layout_summary
 from proxy.cli.terminal import Terminal, empty_table
@@ -52,7 +53,7 @@ def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) ->
         *,
         by: Annotated[
             list[str] | None,
-            typer.Option(help=f"Dimensions, between commas: {', '.join(DIMENSIONS)}. [team]"),
+            typer.Option(help=f"Dimensions, between commas: {DIMENSION_NAMES}. [team]"),
         ] = None,
         first: Annotated[
             str, typer.Option("--from", metavar="DATE", help="The first day. [of this month]")
@@ -71,11 +72,11 @@ def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) ->
             Path | None, typer.Option(metavar="FILE", help="Write a file in place of the screen.")
         ] = None,
     ) -> None:
-        """Costs by team, feature, model, key, user, route, provider, upstream, day or month.
+        """Costs by team, feature, model, key, user, route, provider, upstream, day, month or tag.
 
         The rows add up to the ledger exactly, also days to months in their time zone. Attempts at
-        no known price are counted apart and are in no cost. Users are keyed hashes; those beyond
-        the 1,000 dearest are (others). FOCUS has dimensions of its own.
+        no known price are counted apart and are in no cost. Users are keyed hashes; users and tags
+        beyond the 1,000 dearest are (others). FOCUS has dimensions of its own, and tags.
         """
         dimensions = _dimensions(terminal, by or [], form)
         if form is _Format.TABLE and out is not None:
@@ -95,18 +96,15 @@ def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) ->
 
 def _dimensions(terminal: Terminal, by: list[str], form: _Format) -> tuple[Dimension, ...]:
     """The dimensions asked for; ends the command where one is unknown or FOCUS has its own."""
-    if form is _Format.FOCUS:
-        if by:
-            terminal.fail("--by: FOCUS has dimensions of its own; leave it out.")
-        return FOCUS_DIMENSIONS
-    dimensions: dict[str, Dimension] = {dimension: dimension for dimension in DIMENSIONS}
-    chosen = [name.strip() for option in by for name in option.split(",") if name.strip()] or [
-        "team"
-    ]
-    unknown = [name for name in chosen if name not in dimensions]
-    if unknown:
-        terminal.fail(f"--by {unknown[0]}: there are {', '.join(DIMENSIONS)}.")
-    return tuple(dict.fromkeys(dimensions[name] for name in chosen))
+    try:
+        dimensions = read_dimensions(by)
+    except ValueError as error:
+        terminal.fail(f"--by {error}")
+    if form is not _Format.FOCUS:
+        return dimensions
+    if by and not all(map(is_tag, dimensions)):
+        terminal.fail("--by: FOCUS has dimensions of its own; name tags alone, or leave it out.")
+    return focus_dimensions(dimensions)
 
 
 def _period(terminal: Terminal, first: str, last: str, zone: str) -> ReportPeriod:

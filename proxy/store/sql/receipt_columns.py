@@ -35,6 +35,7 @@ _COLUMN_NAMES: Final = {"user": "user_hash"}
 _MAX_COUNT: Final = 1 << 50
 
 _encode_json = msgspec.json.Encoder().encode
+_decode_tags = msgspec.json.Decoder(dict[str, str]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,14 @@ def _notes_json(notes: tuple[str, ...]) -> str:
     return _json_text(notes) if notes else "[]"
 
 
+def _tags_json(tags: tuple[tuple[str, str], ...]) -> str:
+    return _json_text(dict(tags))
+
+
+def _tags_of_json(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_decode_tags(text).items())
+
+
 _FORMS: Final[Mapping[Any, tuple[SqlType, Any, Any]]] = {
     str: ("text", None, None),
     bool: ("integer", int, bool),
@@ -76,6 +85,7 @@ _FORMS: Final[Mapping[Any, tuple[SqlType, Any, Any]]] = {
     PhasesFrom: ("text", attrgetter("value"), PhasesFrom),
     ServedBy: ("text", attrgetter("value"), ServedBy),
     tuple[str, ...]: ("text", _notes_json, msgspec.json.Decoder(tuple[str, ...]).decode),
+    tuple[tuple[str, str], ...]: ("text", _tags_json, _tags_of_json),
     PromptSegments | None: ("text", _json_text, msgspec.json.Decoder(PromptSegments).decode),
 }
 """Type of the column of a field by the field's type, and how values are written and read."""

@@ -269,3 +269,20 @@ def test_an_error_of_the_last_minutes_leads_to_its_calls_by_the_same_filters(
     )
 
     assert parse_qs(unescape(query)) == {"feature": ["chat"], "error": ["boom"]}
+
+
+def test_tags_are_escaped_and_lead_to_the_calls_of_their_value(pages: CallPagesBrowser) -> None:
+    tagged = a_receipt(
+        3, started=NOW - 57, team=pages.team, cost_nanos=5, tags=(("customer", EVIL),)
+    )
+    inserter(pages.store._engine)([tagged])
+    period = "from=2026-09-20&to=2026-09-22"
+    call = pages.text(f"/calls/{tagged.call_id}")
+    (link,) = re.findall(r'href="/admin(/calls\?tag=[^"]+)"', call)
+    calls = pages.text(f"{unescape(link)}&{period}")
+
+    assert tagged.call_id in calls
+    assert pages.receipts[0].call_id not in calls
+    assert EVIL not in call + calls
+    assert pages.browser.get("/now?by=tag:customer&tag=customer:x&window=6h").status == 200
+    assert pages.browser.get("/now?by=tag:").status == 422

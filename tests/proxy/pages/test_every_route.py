@@ -344,6 +344,7 @@ def test_prompts_tool_names_and_texts_of_providers_are_text_on_every_page(
         2, **plain, started=NOW - 40, prompt=prompt("miss"), miss="diverged",
         miss_detail=f"detail {EVIL}", expected_read=1_000, notes=(f"note {EVIL}",),
         error=f"error {EVIL}", upstream_id=f"id {EVIL}",
+        tags=(("customer", f"tag {EVIL}"),),
     )  # fmt: skip
     assert inserter(dashboard.store._engine)([hit, missed]) is None
     move = LayoutMove(
@@ -353,11 +354,15 @@ def test_prompts_tool_names_and_texts_of_providers_are_text_on_every_page(
     moves = msgspec.json.encode(Layout(moves=(move,))).decode()
     dashboard.store.layouts.propose(LayoutScope(dashboard.own, "chat"), "digest", moves, NOW)
     pages = read_pages(dashboard, team=dashboard.own, feature="chat", call_id=missed.call_id)
+    cookie = dashboard.cookies[Role.ADMIN]
+    for path in ("/admin/reports?by=tag:customer", "/admin/now?by=tag:customer"):
+        pages[path] = dashboard.ask("GET", path, cookie=cookie).body.decode()
+        assert f"tag {EVIL}" in unescape(pages[path])
     for path, html in pages.items():
         assert_no_markup(path, html)
 
     every = unescape("".join(pages.values()))
-    names = ("detail", "note", "error", "id", "label", "tool", "key", "hit", "miss")
+    names = ("detail", "note", "error", "id", "tag", "label", "tool", "key", "hit", "miss")
     assert [name for name in names if f"{name} {EVIL}" not in every] == []
 
 

@@ -56,6 +56,7 @@ def sent_attempt(number: int, attempt: int = 0) -> PendingAttempt:
         streamed=True,
         prompt_bytes=400,
         output=10,
+        tags=(("customer", "acme"),),
     )
 
 
@@ -80,6 +81,7 @@ def test_an_attempt_without_a_receipt_gets_an_estimated_one_at_its_routes_price(
     (receipt,) = booked_receipts(store, 1)
     assert (receipt.outcome, receipt.error) == (Outcome.BROKEN, KILLED)
     assert receipt.final
+    assert receipt.tags == (("customer", "acme"),)
     assert receipt.estimated
     assert receipt.usage is not None
     assert (receipt.usage.input, receipt.usage.output) == (100, 10)

@@ -3,11 +3,20 @@ from functools import partial
 import pytest
 
 from dashboards import cost_reports
-from slo.policies.reports import DIMENSIONS, ReportInterval, ScheduledReport, is_mail_address
+from slo.policies.reports import (
+    DIMENSIONS,
+    ReportInterval,
+    ScheduledReport,
+    TagRule,
+    is_mail_address,
+    tag_keys,
+)
 from tests.slo.policies.policy_files import mistakes, read_policies, with_entries
 
 SHORT = '[[reports]]\nname = "r"\nevery = "week"\nmail_to = ["ann@example.com"]\n'
 with_ = partial(with_entries, SHORT)
+ACME = TagRule(name="acme", team="acme", keys=("customer",))
+ALL = TagRule(name="all", keys=("job", "stage"))
 
 
 def reports(text: str) -> tuple[ScheduledReport, ...]:
@@ -86,3 +95,37 @@ def test_a_secret_written_where_a_name_belongs_is_not_repeated() -> None:
 @pytest.mark.parametrize("text", ["", "ann", "@b.c", "a@", "a@-b", "a@b..c", "a b@c", "ä@b.c"])
 def test_a_text_that_is_no_address_is_refused(text: str) -> None:
     assert not is_mail_address(text)
+
+
+def test_a_rule_names_keys_for_every_team_unless_it_says_otherwise():
+    table = '[[tags]]\nname = "all"\nkeys = ["job", "stage"]\n'
+    table += '[[tags]]\nname = "acme"\nteam = "acme"\nkeys = ["customer"]\n'
+
+    assert read_policies(table).tags == (ALL, ACME)
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ("", "keys: is missing; write keys = "),
+        ("keys = []", "keys: lists 0; write 1 to 4"),
+        ('keys = ["a", "b", "c", "d", "e"]', "keys: lists 5; write 1 to 4"),
+        ('keys = ["a\'b"]', "which is no key; write up to 40 letters"),
+        (f'keys = ["{"k" * 41}"]', "which is no key"),
+        ('keys = ["a", "a"]', "which is twice there"),
+        ("keys = [3]", "is 3"),
+    ],
+)
+def test_mistakes_in_a_tag_rule_are_named_with_their_fix(keys, problem):
+    (mistake,) = mistakes(f'[[tags]]\nname = "a"\n{keys}\n')
+
+    assert problem in mistake
+
+
+def test_the_first_rule_about_a_team_names_its_keys():
+    assert tag_keys([ACME, ALL], "acme") == ("customer",)
+    assert tag_keys([ACME, ALL], "other") == ("job", "stage")
+
+
+def test_a_team_that_no_rule_is_about_has_no_tags():
+    assert tag_keys([ACME], "other") == ()

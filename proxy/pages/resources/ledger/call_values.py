@@ -26,8 +26,8 @@ from slo.usage import Usage
 _PHASES: Final = ("queue", "prefill", "decode", "transfer")
 #: Facts of a receipt that its story says elsewhere.
 _TOLD_FACTS: Final = frozenset(
-    {"team", "key_id", "feature", "user", "endpoint", "model", "route", "upstream", "status",
-     "outcome", "error", "started", "final", "streamed", "segments"}
+    {"team", "key_id", "feature", "user", "tags", "endpoint", "model", "route", "upstream",
+     "status", "outcome", "error", "started", "final", "streamed", "segments"}
 )  # fmt: skip
 
 
@@ -49,6 +49,7 @@ def call_story(
         key=first.key_id,
         feature=first.feature,
         user=first.user,
+        tags=dict(first.tags),
         endpoint=first.endpoint,
         requested=first.model,
         cost_nanos=total_nanos(receipt.spent_nanos for receipt in receipts),

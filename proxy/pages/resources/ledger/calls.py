@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.reports import Part, SpendFilter
+from dashboards.reports import TAG_PREFIX, Part, SpendFilter, is_tag
 from dashboards.views.calls import CallRow, CallStory, CallsView
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
@@ -196,6 +196,8 @@ def _part_value(receipt: Receipt, part: Part) -> str:
     """The value of a part in a receipt, as queries of the ledger have it."""
     if part == "model":
         return answering_model(receipt.route, receipt.model)
+    if is_tag(part):
+        return dict(receipt.tags).get(part.removeprefix(TAG_PREFIX), "")
     named = {"key": "key_id", "requested": "model"}
     return str(getattr(receipt, named.get(part, part)))
 

@@ -42,8 +42,8 @@ class CostsQuery(FilterQuery):
 
     @property
     def reads_receipts(self) -> bool:
-        """True if users are told apart: each call is read, however many there are."""
-        return self.by == "user" or self.user is not None
+        """True if users or tags are told apart: each call is read, however many there are."""
+        return self.by == "user" or self.user is not None or self.tag is not None
 
 
 @dataclass(eq=False)
@@ -90,8 +90,8 @@ class Costs(Resource):
                 if not query.reads_receipts:
                     raise
         raise Unready(
-            "Users are told apart by reading each call of the period, which takes too long here:"
-            " /api/v1/reports/cost?by=user is made in the background, and"
+            "Users and tags are told apart by reading each call of the period, which takes too long"
+            " here: /api/v1/reports/cost?by=user is made in the background, and"
             " `thriftgate report cost --by user` takes as long as it needs.",
             code="store_busy",
             retry_after=5.0,

@@ -14,7 +14,13 @@ from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUni
 from dashboards.views.minutes import MinutesDimension, MinutesView, MinutesWindow
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
-from proxy.pages.resources.ledger.queries import CallQuery, PlaceQuery, json_response
+from proxy.pages.resources.ledger.queries import (
+    CallQuery,
+    OptionalTag,
+    PlaceQuery,
+    TagDimension,
+    json_response,
+)
 from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.store.sql.views.calls import MinutesQuestion, minutes_view
@@ -41,7 +47,10 @@ class MinutesQuery(PlaceQuery):
     """A question for a window that ends now; ``from`` and ``to`` do not count."""
 
     window: MinutesWindow = Field("1h", description="The window's length.")
-    by: MinutesDimension = Field("route", description="The dimension of the rows.")
+    by: MinutesDimension | TagDimension = Field(
+        "route", description="The dimension of the rows; a tag as `tag:customer`."
+    )
+    tag: OptionalTag = None
 
 
 @dataclass(eq=False)

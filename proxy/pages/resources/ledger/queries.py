@@ -10,15 +10,23 @@ from starlette.responses import Response
 
 from dashboards.access import Viewer
 from dashboards.report_periods import BucketUnit, TimeBuckets, time_buckets
-from dashboards.reports import Part, ReportPeriod, SpendFilter
+from dashboards.reports import TAG_PREFIX, Part, ReportPeriod, SpendFilter, TagPart, tag_part
 from dashboards.views.costs import NO_VALUE
 from proxy.errors import CallerError
+from slo.policies.reports import TAG_KEY
 
 _USUAL_DAYS: Final = 30
 _MAX_DAYS: Final = 3_700
 
 
 OptionalText = Annotated[str, Field(max_length=1_000)] | None
+OptionalTag = Annotated[
+    Annotated[str, Field(max_length=200, pattern=f"^(?:{TAG_KEY.pattern}):")] | None,
+    Field(description="A tag's key and value, `customer:acme`; `customer:(none)`: without it."),
+]
+
+
+TagDimension = Annotated[TagPart, Field(pattern=f"^{TAG_PREFIX}{TAG_KEY.pattern}$")]
 
 
 class PeriodQuery(BaseModel):
@@ -89,6 +97,9 @@ class CallQuery(PeriodQuery):
             upstreams = {provider: "", **providers}
             of_it = (name for name, whose in upstreams.items() if (whose or name) == provider)
             values["upstream"] = frozenset(of_it)
+        if (tag := getattr(self, "tag", None)) is not None:
+            key, _, value = tag.partition(":")
+            values[tag_part(key)] = frozenset({"" if value == NO_VALUE else value})
         return SpendFilter(teams=viewer.teams, values=values)
 
 
@@ -99,10 +110,11 @@ class PlaceQuery(CallQuery):
 
 
 class FilterQuery(PlaceQuery):
-    """The same, and keys and end users."""
+    """The same, and keys, end users and tags."""
 
     key: OptionalText = Field(None, description="Id of a key.")
     user: OptionalText = Field(None, description="Keyed hash of an end user.")
+    tag: OptionalTag = None
 
 
 def buckets_of(period: ReportPeriod, unit: BucketUnit | None) -> TimeBuckets:

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.cost_formats import cost_csv, cost_document
-from dashboards.cost_reports import DIMENSIONS, CostReport, Dimension
-from dashboards.focus import FOCUS_DIMENSIONS, FocusVersion, focus_export
-from dashboards.reports import ReportPeriod, SpendFilter
+from dashboards.cost_reports import DIMENSION_NAMES, CostReport, Dimension, read_dimensions
+from dashboards.focus import FocusVersion, focus_dimensions, focus_export
+from dashboards.reports import ReportPeriod, SpendFilter, is_tag, reads_receipts
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import CallerError, Unready
 from proxy.pages.resources.api import Resource
@@ -68,30 +68,25 @@ class ReportQuery(FilterQuery):
         BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
     ] = Field(
         ["team"],
-        description=f"Dimensions, repeated or between commas: {', '.join(DIMENSIONS)}.",
+        description=f"Dimensions, repeated or between commas: {DIMENSION_NAMES}.",
     )
     format: ReportFormat = ReportFormat.JSON
     focus_version: FocusVersion = FocusVersion.V1_2
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """The dimensions that are asked for, each once; those of FOCUS are its own.
+        """The dimensions that are asked for, each once; of FOCUS its own, and tags.
 
         Raises:
             CallerError: There is no such dimension.
         """
-        if self.format is ReportFormat.FOCUS:
-            return FOCUS_DIMENSIONS
-        by_name: dict[str, Dimension] = {name: name for name in DIMENSIONS}
-        names = [name.strip() for name in ",".join(self.by).split(",") if name.strip()] or ["team"]
-        unknown = [name for name in names if name not in by_name]
-        if unknown:
-            raise CallerError(
-                f"by={unknown[0]}: there are {', '.join(DIMENSIONS)}.",
-                code="unknown_dimension",
-                param="by",
-            )
-        return tuple(dict.fromkeys(by_name[name] for name in names))
+        names = [name.strip() for name in ",".join(self.by).split(",")]
+        is_focus = self.format is ReportFormat.FOCUS
+        try:
+            dimensions = read_dimensions(filter(is_tag, names) if is_focus else names)
+        except ValueError as error:
+            raise CallerError(f"by={error}", code="unknown_dimension", param="by") from None
+        return focus_dimensions(dimensions) if is_focus else dimensions
 
 
 class CostReportsResource(Resource):
@@ -196,7 +191,8 @@ class CostReportsResource(Resource):
 
     async def _is_long(self, query: ReportQuery, period: ReportPeriod) -> bool:
         """True if the report reads more receipts than a page waits for."""
-        if "user" not in query.dimensions and query.user is None:
+        filters = query.user is not None or query.tag is not None
+        if not filters and not reads_receipts(query.dimensions):
             return False
 
         def count() -> bool:

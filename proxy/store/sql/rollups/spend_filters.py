@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, case, func, literal, select
+from sqlalchemy import ColumnElement, Select, case, func, literal, literal_column, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.types import Integer
 
-from dashboards.reports import Part, SpendFilter
+from dashboards.reports import TAG_PREFIX, Part, SpendFilter, is_tag
 from proxy.store.sql import schema
+from slo.policies.reports import TAG_KEY
 
 Columns = ReadOnlyColumnCollection[str, Any]
 
@@ -40,10 +41,32 @@ def _position_in_postgres(element: Any, compiler: Any, **words: Any) -> str:  # 
     return f"strpos({compiler.process(element.clauses, **words)})"
 
 
+class _TagValue(GenericFunction[str]):
+    """A tag's value in the JSON of tags; null where it has none."""
+
+    type = schema.TEXT
+    inherit_cache = True
+    name = "tag_value"
+
+
+@compiles(_TagValue, "sqlite")
+def _tag_value_in_sqlite(element: Any, compiler: Any, **words: Any) -> str:  # noqa: ANN401
+    tags, key = (compiler.process(clause, **words) for clause in element.clauses)
+    return f"json_extract({tags}, '$.\"' || {key} || '\"')"
+
+
+@compiles(_TagValue, "postgresql")
+def _tag_value_in_postgres(element: Any, compiler: Any, **words: Any) -> str:  # noqa: ANN401
+    tags, key = (compiler.process(clause, **words) for clause in element.clauses)
+    return f"(CAST({tags} AS json) ->> {key})"
+
+
 def part_column(columns: Columns, part: Part) -> ColumnElement[str]:
     """The value of a part in a row of rollups or receipts."""
     if part == "model":
         return _answering_model(columns.route, columns.model)
+    if is_tag(part):
+        return _tag_value(columns.tags, part.removeprefix(TAG_PREFIX))
     column: ColumnElement[str] = columns[COLUMN_NAMES.get(part, part)]
     return column
 
@@ -71,6 +94,14 @@ def relabel(value: ColumnElement[Any], labels: Mapping[str, str]) -> ColumnEleme
 def merge_others(value: ColumnElement[Any], shown: Iterable[str], rest: str) -> ColumnElement[Any]:
     """A value where it is shown, and one for all others."""
     return case((value.in_(sorted(shown)), value), else_=literal(rest, schema.TEXT))
+
+
+def _tag_value(tags: ColumnElement[str], key: str) -> ColumnElement[str]:
+    """The value of a tag; "" for none. The key is part of the statement, which groups by it."""
+    if not TAG_KEY.fullmatch(key):
+        raise ValueError(f"{key!r} is no key of a tag")
+    value: ColumnElement[str] = _TagValue(tags, literal_column(f"'{key}'"))
+    return func.coalesce(value, literal_column("''"))
 
 
 def _answering_model(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
 
-from dashboards.reports import ALL_CALLS, SpendFilter
+from dashboards.reports import ALL_CALLS, SpendFilter, TagPart
 from dashboards.views.calls import CallRow, CallsView
 from dashboards.views.costs import NO_VALUE, value_label
 from dashboards.views.minutes import (
@@ -91,7 +91,7 @@ class MinutesQuestion:
     """
 
     window: MinutesWindow
-    by: MinutesDimension
+    by: MinutesDimension | TagPart
     only: SpendFilter
     now: float
     limit: int = _MAX_WINDOW_CALLS
@@ -139,13 +139,15 @@ def _first_whole(oldest: float, bucket_s: int, end: int) -> int:
     return since if since < end else min(int(oldest) + 1, end - 1)
 
 
-def _ended_query(search: CallSearch, by: MinutesDimension) -> Select[Any]:
+def _ended_query(search: CallSearch, by: MinutesDimension | TagPart) -> Select[Any]:
     """Attempts of a period, newest first, as `EndedCall`; models as asked for, and the route."""
     calls = schema.calls.c
     is_end = calls.final == 1
     is_answered = is_end & (calls.outcome == Outcome.ANSWERED.value)
     error = func.coalesce(func.nullif(calls.error, ""), calls.outcome)
-    value = [calls.model, func.coalesce(calls.route, "")] if by == "model" else [calls[by]]
+    value = (
+        [calls.model, func.coalesce(calls.route, "")] if by == "model" else [part_column(calls, by)]
+    )
     return (
         select(
             calls.started,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dashboards.cost_reports import CostReport, Dimension, cost_report
-from dashboards.reports import ReportPeriod
+from dashboards.reports import ReportPeriod, reads_receipts
 from proxy.store.sql.views.counted_savings import SavingsScope, read_headline
 from proxy.store.sql.views.readers import Readers
 
@@ -38,11 +38,11 @@ def read_cost_report(readers: Readers, question: ReportQuestion) -> ReadReport:
     """A report; blocks, for minutes where it reads millions of receipts.
 
     It has no headline until arms were compared: another figure than that of other pages would not
-    be better than none. Of one end user it has none either: sums of savings tell no users apart.
+    be better than none. Of one end user or tag it has none either: sums of savings tell none apart.
     """
     scope = question.scope
     report = cost_report(readers.reports, scope.period, question.by, question.providers, scope.only)
-    if scope.measurement is not None and "user" not in scope.only.values:
+    if scope.measurement is not None and not reads_receipts(scope.only.values):
         report = replace(report, savings=read_headline(readers, scope))
     return ReadReport(report=report, names=readers.team_names(), read_at=question.now)
 

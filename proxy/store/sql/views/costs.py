@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from dashboards.cost_reports import CostSums
 from dashboards.report_periods import period_before, time_buckets
-from dashboards.reports import ReportPeriod, SpendFilter
+from dashboards.reports import Part, ReportPeriod, SpendFilter, reads_receipts
 from dashboards.views.costs import (
     FORECAST_DAYS,
     CostAmounts,
@@ -194,8 +194,9 @@ def _cost_sums(numbers: Mapping[str, int]) -> CostSums:
 
 
 def _reader(connection: Connection, query: ValueQuery) -> Read:
-    """Reads rollups; receipts where users are told apart, whom rollups do not know."""
-    needs_receipts = query.part == "user" or "user" in query.only.values
+    """Reads rollups; receipts where users or tags are told apart, which rollups do not know."""
+    parts: tuple[Part | None, ...] = (query.part, *query.only.values)
+    needs_receipts = reads_receipts(filter(None, parts))
     return partial(_read_receipts if needs_receipts else bucket_sums, connection)
 
 

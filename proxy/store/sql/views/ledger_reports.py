@@ -1,9 +1,9 @@
-"""Cost reports from the rollups, by user from receipts; see ``dashboards.reports.Reports``."""
+"""Cost reports from rollups, by user and tag from receipts; see ``dashboards.reports.Reports``."""
 
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -34,6 +34,9 @@ from dashboards.reports import (
     Spend,
     SpendFilter,
     Times,
+    is_tag,
+    ordered_parts,
+    reads_receipts,
 )
 from proxy.records.receipt import IDLE_TEAM, answering_model
 from proxy.store.sql import schema
@@ -47,7 +50,12 @@ from proxy.store.sql.ledger.engine_usage import (
 )
 from proxy.store.sql.rollups.rollup_statements import COUNTS, SPEND_SUMS, SUMS
 from proxy.store.sql.rollups.rollup_tables import rollup_days, rollup_pending
-from proxy.store.sql.rollups.spend_filters import COLUMN_NAMES, Columns, filter_conditions
+from proxy.store.sql.rollups.spend_filters import (
+    COLUMN_NAMES,
+    Columns,
+    filter_conditions,
+    part_column,
+)
 from proxy.store.sql.timestamps import seconds
 from slo.usage import Usage
 
@@ -80,17 +88,18 @@ class LedgerReports:
     ) -> list[Spend]:
         """See ``Reports.spend``."""
         read = _parts_to_read(by)
-        needs_receipts = "user" in by or "user" in only.values
+        is_split = reads_receipts(by)
+        needs_receipts = is_split or reads_receipts(only.values)
         query = (_from_receipts if needs_receipts else _query)(read, *period.bounds, only)
-        query = query.limit(MAX_USERS) if "user" in by else query
+        query = query.limit(MAX_USERS) if is_split else query
         timeout_s = _RECEIPTS_TIMEOUT_S if needs_receipts else 0.0
         with read_transaction(self._engine, statement_timeout_s=timeout_s) as connection:
             rows = [row._asdict() for row in connection.execute(query) if _is_shown(row)]
         if "model" not in by:
             return [_spend(read, row) for row in rows]
-        parts = _shown_parts(by)
+        parts = ordered_parts(by)
         spends = [_spend(parts, row) for row in _merge_rows(parts, rows)]
-        if "user" in by:
+        if is_split:
             return sorted(spends, key=lambda row: -(row.cost_nanos or 0))
         return sorted(spends, key=lambda row: [getattr(row, part) for part in parts])
 
@@ -107,7 +116,7 @@ class LedgerReports:
         self, period: ReportPeriod, by: Collection[Part] = BY_TEAM
     ) -> Mapping[tuple[str, ...], Times]:
         """See ``Reports.times``."""
-        read, parts = _parts_to_read(by), _shown_parts(by)
+        read, parts = _parts_to_read(by), ordered_parts(by)
         ttfts: dict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
         durations: dict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
         with read_transaction(self._engine) as connection:
@@ -141,15 +150,11 @@ class LedgerReports:
             return list(connection.execute(query).scalars())
 
 
-def _shown_parts(by: Collection[Part]) -> list[Part]:
-    """The parts that a report shows, in order."""
-    return [part for part in get_args(Part) if part in by]
-
-
 def _parts_to_read(by: Collection[Part]) -> list[Part]:
     """The parts that are read for a report."""
     parts = {*by, *_ANSWERED_BY} if "model" in by else set(by)
-    return [part for part in (*_PARTS, "user") if part in parts]
+    tags = [part for part in ordered_parts(by) if is_tag(part)]
+    return [*(part for part in (*_PARTS, "user") if part in parts), *tags]
 
 
 def _value(part: Part, read: Mapping[str, Any]) -> str:
@@ -245,7 +250,7 @@ def _query(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select
 def _from_receipts(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select[Any]:
     """Sums of receipts, the dearest first; ids sort by time, which bounds what is read."""
     table = schema.calls.c
-    groups = [table[COLUMN_NAMES.get(part, part)].label(part) for part in parts]
+    groups: list[Label[Any]] = [part_column(table, part).label(part) for part in parts]
     sums = [
         cast(literal_column(expression), BigInteger).label(name)
         for name, expression in SUMS.items()
@@ -281,7 +286,8 @@ def _is_shown(row: Row[Any]) -> bool:
 
 def _spend(parts: Sequence[Part], named: Mapping[str, Any]) -> Spend:
     return Spend(
-        **{part: named[part] for part in parts},
+        **{part: named[part] for part in parts if not is_tag(part)},
+        tags={part: named[part] for part in parts if is_tag(part)},
         **{count: named[count] for count in COUNTS}
         | {"attempts": named["attempts"] - named["idle_attempts"]},
         usage=Usage(**{bucket: named[bucket] for bucket in schema.BUCKETS}),

@@ -171,3 +171,16 @@ def test_a_table_of_costs_ends_with_the_command_that_applies_the_best_layout_tha
         .rstrip()
         .endswith("To apply it: `thriftgate layout approve team_0 chat 1 --family gpt`.")
     )
+
+
+def test_costs_by_tag_have_a_row_for_each_value_and_focus_has_it_in_its_tags(
+    tmp_path: Path,
+) -> None:
+    typed = CommandRunner(tmp_path, START + 60)
+    typed.keep(a_receipt(0, tags=(("customer", "acme"),)), a_receipt(1))
+
+    _, *rows, _ = table_lines(typed.said(build, "cost", "--by", "tag:customer"))
+    assert [row.split()[0] for row in rows] == ["(none)", "acme"]
+    text = typed.said(build, "cost", "--by", "tag:customer", "--format", "focus")
+    tags = [row["Tags"] for row in csv.DictReader(io.StringIO(text))]
+    assert sum('"customer": "acme"' in some for some in tags) == 1

@@ -13,6 +13,15 @@ def test_a_receipt_comes_back_as_it_was() -> None:
     assert decode(encode(receipt)) == receipt
 
 
+def test_tags_come_back_whole_and_lines_from_before_them_have_none() -> None:
+    tagged = a_receipt(3, tags=(("customer", "ß" * 64), ("job", "\U0001f600" * 64)))
+    before = encode(a_receipt(3))
+
+    assert decode(encode(tagged)) == tagged
+    assert b"tags" not in before
+    assert decode(before).tags == ()
+
+
 def test_a_line_holds_no_newline_but_the_one_that_leads() -> None:
     framed = frame(encode(a_receipt(notes=("a\nb\r\nc",))))
 

@@ -25,6 +25,9 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     Outcome: st.sampled_from(Outcome),
     PhasesFrom: st.sampled_from(PhasesFrom),
     ServedBy: st.sampled_from(ServedBy),
+    tuple[tuple[str, str], ...]: st.dictionaries(st.text(), st.text()).map(
+        lambda tags: tuple(tags.items())
+    ),
     tuple[str, ...]: st.lists(st.text()).map(tuple),
     Usage | None: st.none() | st.builds(Usage, input=COUNTS, write_12h=COUNTS),
     PromptSegments | None: st.none()

@@ -57,6 +57,7 @@ def test_calls_are_filtered_by_what_the_query_names(api: AdminApi) -> None:
         assert [call["call_id"] for call in api.ok("/calls", **query)["calls"]] == [dear.call_id]
     assert api.get("/calls", limit=201)[0] == 422
     assert api.get("/calls", outcome="nonsense")[0] == 422
+    assert api.get("/calls", tag="a'b:c")[0] == api.get("/calls", tag="customer")[0] == 422
 
 
 def test_a_team_admin_sees_calls_of_own_teams_alone(api: AdminApi) -> None:
@@ -119,6 +120,8 @@ def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> No
         ({"model": "model-1"}, {2}),
         ({"key": "key_b"}, {3}),
         ({"user": "u"}, {3}),
+        ({"tag": "customer:a:c"}, {3}),
+        ({"tag": "customer:(none)"}, {1, 2}),
         ({"route": "lab/model-1"}, {2}),
         ({"provider": "nobody"}, set()),
         ({"outcome": "failed"}, {1}),
@@ -143,7 +146,8 @@ def test_live_calls_and_the_ledgers_list_have_the_same_filters(
         1: {"team": "a", "outcome": Outcome.FAILED, "cost_nanos": None, "list_nanos": None},
         2: {"team": "b", "feature": "", "route": "lab/model-1", "miss": "expired",
             "conversation": "ab", "cost_nanos": 900},
-        3: {"team": "a", "key_id": "key_b", "user": "u", "reroute_reason": "slow"},
+        3: {"team": "a", "key_id": "key_b", "user": "u", "reroute_reason": "slow",
+            "tags": (("customer", "a:c"),)},
     }  # fmt: skip
     calls = {n: a_call(n, **(plain | changed)) for n, changed in changes.items()}
     api.keep(*calls.values())

@@ -15,6 +15,8 @@ from tests.fakes.receipts import a_receipt
 PROVIDERS = {"lab": "openai", "lab2": "openai", "other": ""}
 DOLLAR = 10**9
 
+TAGS = (("customer", "acme"),)
+
 
 @pytest.fixture
 def api(store: Store) -> AdminApi:
@@ -74,8 +76,10 @@ def test_every_filter_drills_down_to_what_its_layer_showed(api: AdminApi) -> Non
     api.keep(
         a_call(1, 1, route="lab/m", upstream="lab", key_id=key.id, cost_nanos=1, feature=""),
         a_call(2, 1, route="lab2/m", upstream="lab2", cost_nanos=2, feature="f", user=""),
-        a_call(3, 1, route="other/n", upstream="other", cost_nanos=4, feature="f"),
+        a_call(3, 1, route="other/n", upstream="other", cost_nanos=4, feature="f", tags=TAGS),
     )
+    assert api.ok("/costs", tag="customer:acme")["total"]["cost_nanos"] == 4
+    assert api.ok("/costs", tag="customer:(none)")["total"]["cost_nanos"] == 3
     for by in ("team", "feature", "model", "key", "user", "route", "provider"):
         layers = stack(api.ok("/costs", by=by))
         assert sum(layers.values()) == 7

@@ -90,6 +90,45 @@ def test_a_member_gets_the_own_team_only_in_every_format(desk: ReportsHarness) -
     assert [row["team"] for row in result["rows"]] == ["acme"]
 
 
+def test_rows_by_tag_add_up_to_the_ledger_and_calls_without_it_are_one_row(
+    desk: ReportsHarness,
+) -> None:
+    inserter(desk.store._engine)(
+        [
+            a_receipt(
+                n, team=desk.acme, started=NOW - 60, cost_nanos=7, tags=(("customer", f"c{n % 2}"),)
+            )
+            for n in range(10, 13)
+        ]
+    )
+    result = json.loads(desk.text(FINANCE, by="tag:customer"))
+
+    costs = {row["tag:customer"]: Decimal(row["cost_usd"]) * 10**9 for row in result["rows"]}
+    assert costs == {"c0": 14, "c1": 7, "": sum(NANOS)}
+    assert Decimal(result["total"]["cost_usd"]) * 10**9 == sum(NANOS) + 21
+    only = json.loads(desk.text(FINANCE, by="team", tag="customer:c0"))
+    assert [row["cost_usd"] for row in only["rows"]] == ["0.000000014"]
+    focus = csv.DictReader(io.StringIO(desk.text(FINANCE, by="team,tag:customer", format="focus")))
+    assert {json.loads(row["Tags"] or "{}").get("customer") for row in focus} == {None, "c0", "c1"}
+
+
+def test_a_report_filtered_by_user_or_tag_has_no_headline_of_all_calls(
+    desk: ReportsHarness,
+) -> None:
+    for only in ({"user": "u"}, {"tag": "customer:acme"}):
+        assert json.loads(desk.text(FINANCE, by="team", **only))["rows"] == []
+
+
+@pytest.mark.parametrize(
+    "by", ["tag:", "tag:a'b", f"tag:{'k' * 41}", "tag:a,tag:b,tag:c,tag:d,tag:e"]
+)
+def test_a_tag_that_cannot_be_is_no_dimension(desk: ReportsHarness, by: str) -> None:
+    with pytest.raises(CallerError) as refused:
+        desk.text(FINANCE, by=by)
+
+    assert (refused.value.code, refused.value.param) == ("unknown_dimension", "by")
+
+
 def test_an_unknown_dimension_is_named(desk: ReportsHarness) -> None:
     with pytest.raises(CallerError, match="by=colour: there are team"):
         desk.text(FINANCE, by="team,colour")

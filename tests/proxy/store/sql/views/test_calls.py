@@ -1,7 +1,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from dashboards.reports import SpendFilter
+from dashboards.reports import SpendFilter, tag_part
 from dashboards.views.calls import CallsView
 from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, ServedBy
 from proxy.store.sql.ids import id_floor
@@ -17,6 +17,7 @@ from proxy.store.sql.views.readers import Readers
 from tests.fakes.receipts import START, a_receipt
 
 UNTIL = START + 10**6
+TAGS = (("customer", "a'c"), ("a-b.c", "é"))
 
 
 def a_call(n: int, **changes) -> Receipt:
@@ -58,6 +59,9 @@ def test_pages_follow_each_other_without_gap_or_repetition(engine: Engine) -> No
         ({"min_ttft": 2.0}, [3]),
         ({"only": SpendFilter(values={"model": frozenset({"m"})})}, [1]),
         ({"only": SpendFilter(values={"user": frozenset({"u"}), "key": frozenset({"k"})})}, [5]),
+        ({"only": SpendFilter(values={tag_part("customer"): frozenset({"a'c"})})}, [2]),
+        ({"only": SpendFilter(values={tag_part("a-b.c"): frozenset({"é"})})}, [2]),
+        ({"only": SpendFilter(values={tag_part("customer"): frozenset({""})})}, [7, 6, 5, 4, 3, 1]),
         ({"since": START + 5}, [7, 6, 5]),
         ({"until": START + 2, "since": START}, [1]),
     ],
@@ -65,7 +69,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(engine: Engine) -> No
 def test_a_filter_leaves_the_calls_that_are_wanted(engine: Engine, wanted, numbers) -> None:
     calls = {
         1: a_call(1, cost_nanos=1, route="lab/m", reroute_reason="why"),
-        2: a_call(2, cost_nanos=1, outcome=Outcome.REFUSED),
+        2: a_call(2, cost_nanos=1, outcome=Outcome.REFUSED, tags=TAGS),
         3: a_call(3, cost_nanos=1, miss="expired", conversation="ab", ttft=2.0),
         4: a_call(4, cost_nanos=1, miss="diverged", conversation="ab", served_by=ServedBy.CACHE),
         5: a_call(5, cost_nanos=900, user="u", key_id="k", duration=30.0),

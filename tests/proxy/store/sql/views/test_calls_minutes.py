@@ -2,7 +2,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from dashboards.reports import ALL_CALLS, SpendFilter
+from dashboards.reports import ALL_CALLS, SpendFilter, tag_part
 from dashboards.views.minutes import MinutesView
 from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
 from proxy.store.sql.ids import id_floor
@@ -57,6 +57,14 @@ def test_model_is_the_one_that_answered_and_no_feature_has_a_name(engine: Engine
 
     assert [row.value for row in minutes(engine, by="model").rows] == ["model-1"]
     assert [row.value for row in minutes(engine, by="feature").rows] == ["(none)"]
+
+
+def test_tag_tells_calls_apart_by_its_value_and_by_none(engine: Engine) -> None:
+    tagged = a_call(1, THIS_MINUTE, tags=(("customer", "acme"),))
+    inserter(engine)([tagged, a_call(2, THIS_MINUTE), a_call(3, THIS_MINUTE)])
+    shown = minutes(engine, by=tag_part("customer"))
+
+    assert [(row.value, row.totals.calls) for row in shown.rows] == [("(none)", 2), ("acme", 1)]
 
 
 def test_window_of_too_many_calls_begins_with_the_first_whole_bucket_that_was_read(

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from dashboards.cost_formats import cost_document
 from dashboards.cost_reports import DIMENSIONS, CostSums, Dimension, cost_report
-from dashboards.reports import MAX_USERS, ReportPeriod
+from dashboards.reports import MAX_USERS, ReportPeriod, tag_part
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.views.ledger_reports import LedgerReports
@@ -32,9 +32,16 @@ PERIODS = st.sampled_from(
         ReportPeriod(first=date(2011, 12, 28), end=date(2012, 1, 2), zone="Pacific/Apia"),
     ]
 )
-GROUPINGS = st.lists(st.sampled_from(DIMENSIONS), min_size=1, max_size=10)
+GROUPINGS = st.lists(
+    st.sampled_from((*DIMENSIONS, tag_part("customer"), tag_part("a-b.c"))),
+    min_size=1,
+    max_size=10,
+)
 NANOS = st.none() | st.integers(0, 1 << 49)
 NAMES = st.sampled_from(["", "a", "=1+1"])
+TAGS = st.dictionaries(st.sampled_from(["customer", "a-b.c"]), st.sampled_from("x'é")).map(
+    lambda tags: tuple(tags.items())
+)
 
 
 @st.composite
@@ -55,6 +62,7 @@ def receipts(draw: st.DrawFn, period: ReportPeriod) -> list[Receipt]:
             "team": draw(st.sampled_from(["t1", "t2"])),
             "feature": draw(NAMES),
             "user": draw(NAMES),
+            "tags": draw(TAGS),
             "model": draw(NAMES),
             "upstream": upstream,
             "route": f"{upstream}/{draw(st.sampled_from(['m', '*', 'm#fast']))}",
