@@ -2,11 +2,11 @@
 
 ::
 
-    without caches ─ provider's own caching ─▶ sent directly ─ planning ─ compaction ─ fast path ─
-    routing ─ discounts ─▶ paid
+    without caches ─ provider's own caching ─ discounts ─▶ sent directly ─ planning ─ compaction ─
+    fast path ─ routing ─▶ paid
 
-Each step compares what was paid with one counterfactual. All but the first are the gateway's, and
-the headline is their sum: the provider's own caching would have saved any caller as much. Planning
+Each step compares what was paid with one counterfactual. All but the first two are the gateway's,
+and the headline is their sum: any caller has the provider's own caching and the contract. Planning
 counts as the control arm measured it, else by its estimate; suspended or refuted, not at all.
 """
 
@@ -27,7 +27,7 @@ from slo.alert import format_amount, single_line
 from slo.budgets.budget import BudgetUnit
 
 StepName = Literal[
-    "provider_caching", "planning", "compaction", "fast_path", "routing", "discounts"
+    "provider_caching", "discounts", "planning", "compaction", "fast_path", "routing"
 ]
 """A step of the waterfall, in the order in which they are shown."""
 Sureness = Literal["exact", "estimated", "measured", "partly measured"]
@@ -49,6 +49,14 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
             "Tokens read from providers' caches at the price of plain input less that of cached"
             " input, less the surcharges of writes; without the part that planning is credited"
             " with. A caller who sends directly gets it, too: it is not in what was saved."
+        ),
+    ),
+    "discounts": (
+        "Contracted discounts",
+        "exact",
+        (
+            "List cost less effective cost, by the discounts of the routes. A caller who sends"
+            " directly has the contract, too: it is not in what was saved."
         ),
     ),
     "planning": (
@@ -73,10 +81,10 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
         "Fast path",
         "estimated",
         (
-            "Answers given before: their cost the first time. Small models: the same tokens at the"
-            " price of the model asked for, less their bill; answers that failed a check cost all"
-            " of it. Drafts and calls that compare answers are taken off. Neither routing"
-            " nor discounts count these attempts."
+            "Answers given before: their cost the first time, on a cache that may have been cold"
+            " then. Small models: the same tokens at the price of the model asked for, less their"
+            " bill; answers that failed a check cost all of it. Drafts and calls that compare"
+            " answers are taken off. Neither routing nor discounts count these attempts."
         ),
     ),
     "routing": (
@@ -88,19 +96,15 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
             " attempts that another one outran or replaced is taken off, whatever their model."
         ),
     ),
-    "discounts": (
-        "Contracted discounts",
-        "exact",
-        "List cost less effective cost, by the discounts of the routes.",
-    ),
 }
 _IN_SENTENCES: Final[Mapping[StepName, str]] = {
     "planning": "planning",
     "compaction": "compaction",
     "fast_path": "the fast path",
     "routing": "routing and lost attempts",
-    "discounts": "discounts",
 }
+#: Steps that every caller has who sends directly.
+_NOT_OWN: Final[frozenset[StepName]] = frozenset({"provider_caching", "discounts"})
 
 
 class SavingsSums(msgspec.Struct, frozen=True):
@@ -162,11 +166,11 @@ class SavingsSums(msgspec.Struct, frozen=True):
             "provider_caching": (
                 self.write_extra_nanos - self.read_saved_nanos + self.planning_nanos
             ),
+            "discounts": self.cost_nanos - self.list_nanos + self.fast_path_discount_nanos,
             "planning": -self.planning_nanos,
             "compaction": -self.compaction_nanos,
             "fast_path": -sum(self.fast_path_parts.values()),
             "routing": -self.routing_nanos,
-            "discounts": self.cost_nanos - self.list_nanos + self.fast_path_discount_nanos,
         }
 
     @property
@@ -182,7 +186,7 @@ class SavingsSums(msgspec.Struct, frozen=True):
     @property
     def saved_nanos(self) -> int:
         """The headline: what the gateway's own steps saved, their surcharges taken off."""
-        return self.steps["provider_caching"] - sum(self.steps.values())
+        return -sum(nanos for name, nanos in self.steps.items() if name not in _NOT_OWN)
 
     @property
     def direct_nanos(self) -> int:
@@ -339,7 +343,7 @@ def waterfall(sums: SavingsSums) -> list[SavingsStep]:
             nanos=changes[name],
             sureness=planning if name == "planning" else sureness,
             method=method,
-            is_own=name != "provider_caching",
+            is_own=name not in _NOT_OWN,
         )
         for name, (title, sureness, method) in _STEPS.items()
     ]

@@ -230,8 +230,8 @@ class CallStory:
         tags: Keys of its metadata that its team named, with their values.
         endpoint: Path below ``/v1/``.
         cost_nanos: Effective cost of all attempts; null where one is unknown.
-        direct_nanos: Estimated cost of the same call sent directly: with what planning, compaction,
-            the fast path and discounts saved; null where it is unknown or another model answered.
+        direct_nanos: Estimated cost of the same call sent directly: with what planning, compaction
+            and the fast path saved; null where it is unknown or another model answered.
     """
 
     call_id: str

@@ -62,7 +62,7 @@ def savings(
         """Show what was saved against sending directly, and what planning saved by feature.
 
         The first line is the figure of all pages and reports: planning, compaction, fast path,
-        replies of cheaper models, discounts, less surcharges; no provider's own caching is in it.
+        replies of cheaper models, less surcharges. No provider's own caching and no discount is.
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. Planned and control
         are conversations; those of control are sent unmodified. The measured figure needs both; the

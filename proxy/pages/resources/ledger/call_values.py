@@ -70,7 +70,6 @@ def _direct_nanos(receipts: Sequence[Receipt]) -> int | None:
         (receipt.planning_nanos or 0)
         + (receipt.compaction_nanos or 0)
         + (receipt.fast_path_nanos or 0)
-        + ((receipt.list_nanos or 0) - (receipt.cost_nanos or 0))
         for receipt in receipts
     )
 

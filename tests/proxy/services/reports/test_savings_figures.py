@@ -32,7 +32,7 @@ def figures(store: Store, clock: SlowClock) -> SavingsFigures:
 
 def test_a_headline_is_of_the_calls_that_count(store: Store) -> None:
     inserter(store._engine)(
-        [a_receipt(n, team="ab"[n], list_nanos=100, cost_nanos=100 - 10 * n) for n in range(2)]
+        [a_receipt(n, team="ab"[n], compaction="facts", compaction_nanos=10 * n) for n in range(2)]
     )
     savings = figures(store, SlowClock(0.0))
 
@@ -42,7 +42,7 @@ def test_a_headline_is_of_the_calls_that_count(store: Store) -> None:
 
 
 def test_a_cost_report_has_the_headline_of_its_period(store: Store) -> None:
-    inserter(store._engine)([a_receipt(1, list_nanos=100, cost_nanos=80)])
+    inserter(store._engine)([a_receipt(1, compaction="facts", compaction_nanos=20)])
     report = figures(store, SlowClock(0.0)).cost_report(PERIOD, ("team",))
 
     assert report.savings is not None

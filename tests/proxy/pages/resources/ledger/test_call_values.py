@@ -115,8 +115,8 @@ def test_call_says_what_it_would_have_cost_sent_directly() -> None:
     def direct(*receipts: Receipt) -> int | None:
         return call_story(receipts, {}, CATALOG).direct_nanos
 
-    assert direct(plain) == 100
-    assert direct(saved) == 130
+    assert direct(plain) == 80
+    assert direct(saved) == 110
     assert direct(replace(hit, cost_nanos=0, list_nanos=0)) == 70
     assert direct(unpriced) is None
     assert direct(rerouted) is None

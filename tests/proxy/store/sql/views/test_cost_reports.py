@@ -32,7 +32,11 @@ def question(engine: Engine, *, measured: bool) -> ReportQuestion:
 
 def test_a_packed_report_is_the_report_as_it_was_read(store: Store) -> None:
     engine = store._engine
-    book(engine, [a_receipt(n, list_nanos=100, cost_nanos=80) for n in range(3)], 0.5)
+    book(
+        engine,
+        [a_receipt(n, cost_nanos=80, compaction="facts", compaction_nanos=20) for n in range(3)],
+        0.5,
+    )
     report_question = question(engine, measured=True)
     report = read_cost_report(Readers(engine), report_question)
 

@@ -141,11 +141,11 @@ def test_compaction_that_was_stepped_back_counts_nothing(engine: Engine) -> None
     ]
 
 
-def test_discounts_and_replies_of_other_models_are_in_the_headline(engine: Engine) -> None:
+def test_discounts_are_in_no_headline_for_a_direct_caller_has_them_too(engine: Engine) -> None:
     book(engine, [a_call(1, list_nanos=100, cost_nanos=80)])
     counted = counted_savings(Readers(engine), SCOPE)
 
-    assert counted.headline.saved_nanos == 20
+    assert (counted.headline.saved_nanos, counted.headline.direct_nanos) == (0, 80)
     assert counted.features().keys() == {("a", "x")}
     assert counted.unknown_routing_calls == 0
 
