@@ -43,7 +43,7 @@ def _large_text(receipt: Receipt) -> str:
         return "The model asked for answered after a small model was tried."
     return (
         "A small model was weighed, and the model asked for was taken: not enough is proved of"
-        " the small one on such calls yet."
+        " the small one on such calls, or it lost more answers than the rule allows."
     )
 
 

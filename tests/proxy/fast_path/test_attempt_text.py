@@ -46,7 +46,7 @@ from tests.fakes.receipts import a_receipt
             {"served_by": ServedBy.LARGE},
             (
                 "A small model was weighed, and the model asked for was taken: not enough is proved"
-                " of the small one on such calls yet."
+                " of the small one on such calls, or it lost more answers than the rule allows."
             ),
         ),
         (
