@@ -21,8 +21,8 @@ DAYS: Final = 90
 #: The moment after the last call, in seconds since the epoch: 2026-11-26 12:00 UTC.
 END: Final = 1_795_694_400
 _STEP: Final = 100_000
-#: Calls of the last two days.
-_CALLS: Final = 222_000
+#: Calls of the last two days, as many as ten million in ninety days have.
+CALLS: Final = 222_000
 
 #: Numbers of the nth call: its feature (few have most calls), whether its model fell back, and
 #: chances of its own from 0 to 999,982.
@@ -127,14 +127,14 @@ _REASONS: Final = (
 )
 
 
-def fill(engine: Engine) -> None:
+def fill(engine: Engine, end: int = END, calls: int = CALLS) -> None:
     """Write the rollups that ten million calls in ninety days leave, and calls of two days.
 
     A rollup of a quarter stands for five calls on average; of 400 combinations of feature and key
     60 % have one in a quarter. Days are summed from them as the migration does it.
     """
-    first = (END - DAYS * 86_400) // 86_400
-    for day in range(first, END // 86_400 + 1):
+    first = (end - DAYS * 86_400) // 86_400
+    for day in range(first, end // 86_400 + 1):
         with write_transaction(engine) as connection:
             _fill_day(connection, day)
     with write_transaction(engine) as connection:
@@ -143,9 +143,9 @@ def fill(engine: Engine) -> None:
             connection.exec_driver_sql(
                 f"INSERT INTO teams (id, name, keeps_prompts, created) VALUES {values}"
             )
-    for start in range(0, _CALLS, _STEP):
+    for start in range(0, calls, _STEP):
         with write_transaction(engine) as connection:
-            _write_calls(connection, start, min(start + _STEP, _CALLS))
+            _write_calls(connection, range(start, min(start + _STEP, calls)), end, calls)
     if engine.dialect.name == "postgresql":
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.exec_driver_sql("SET statement_timeout = 0")
@@ -217,13 +217,13 @@ def _fill_misses_and_latencies(connection: Connection, day: int, place: str) -> 
     )
 
 
-def _write_calls(connection: Connection, first: int, end: int) -> None:
-    """Write calls of the last two days, as many as ten million in ninety days are."""
+def _write_calls(connection: Connection, some: range, end: int, calls: int) -> None:
+    """Write some of the calls of the last two days."""
     kind = connection.dialect.name
-    start, span = (END - 2 * 86_400) * 1_000_000, 2 * 86_400 * 1_000_000
-    draws = ", ".join(_DRAWS).format(start=start, span=span, rows=_CALLS)
+    start, span = (end - 2 * 86_400) * 1_000_000, 2 * 86_400 * 1_000_000
+    draws = ", ".join(_DRAWS).format(start=start, span=span, rows=calls)
     values = ", ".join(_VALUES.get(name, "NULL") for name in COLUMNS).format(call=_CALL_ID[kind])
-    numbers = _NUMBERS[kind].format(first=first, end=end)
+    numbers = _NUMBERS[kind].format(first=some.start, end=some.stop)
     made = (
         f"WITH {numbers}, draws AS (SELECT {draws} FROM numbers),"
         f" made AS (SELECT *, {_FEATURE} AS f FROM draws) SELECT {values} FROM made"
