@@ -26,7 +26,7 @@ from compaction.reading.token_estimate import estimate_tokens
 from compaction.recall.removed_messages import RemovedMessages
 
 #: Version of the algorithm: changes whenever the same conversation is compacted to other bytes.
-ALGORITHM_VERSION: Final = 18
+ALGORITHM_VERSION: Final = 19
 _UNTOUCHED: Final = frozenset({CompactionMode.OFF, CompactionMode.NATIVE})
 
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from compaction.compacted_part import CompactedPart
 from compaction.facts.actions import is_action
-from compaction.facts.call_outcomes import OK, UNKNOWN, action_outcome
-from compaction.facts.fact import Fact, FactKind, Region
+from compaction.facts.call_outcomes import UNKNOWN, action_outcome
+from compaction.facts.fact import OK, Fact, FactKind, Region
 from compaction.facts.region_contents import read_region
 from compaction.facts.rendering import flatten_text, text_head
 from compaction.language.proper_names import proper_names

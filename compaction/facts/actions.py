@@ -5,9 +5,8 @@ from typing import Final
 
 from compaction.agents.file_operations import CHANGES, FileEffect
 from compaction.facts.call_lines import ID_ENDS, is_read_only
-from compaction.facts.call_outcomes import OK
-from compaction.facts.call_records import ARROW, exchange_outcome
-from compaction.facts.fact import Fact, FactKind
+from compaction.facts.call_records import exchange_outcome
+from compaction.facts.fact import OK
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.reading.message import CalledTool, parse_arguments
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
@@ -19,11 +18,6 @@ _LOOKS: Final = frozenset({FileEffect.VIEWED, FileEffect.SEARCHED})
 _MAX_OBJECT_CHARS: Final = 64
 #: An argument of a call: the tool, its key and its text.
 _Argument = tuple[str, str, str]
-
-
-def has_succeeded(fact: Fact) -> bool:
-    """True unless an action failed, or its outcome is unknown."""
-    return fact.kind is not FactKind.ACTION or fact.text.endswith(f"{ARROW}{OK}")
 
 
 def is_action(exchange: ToolExchange, find: TextAnalyzer = analyze_uncached) -> bool:
@@ -123,7 +117,7 @@ def _earlier_failures(part: RegionContents) -> Iterator[CalledTool]:
     messages = part.region.messages
     for segment in reversed(part.region.earlier):
         for fact in reversed(segment.facts):
-            if not has_succeeded(fact):
+            if not fact.has_succeeded:
                 answers = messages[fact.messages[-1]].answers
                 calls = messages[fact.messages[0]].calls
                 yield from [call for call in calls if call.id == answers or not answers][:1]

@@ -18,6 +18,8 @@ _PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z").
 _MAX_NAME_CHARS: Final = 128
 #: Maximum characters of a value by which one call is distinguished from another.
 _SHORT_VALUE_CHARS: Final = 64
+#: Maximum characters of a value that says what a call was about: an amount, a payee.
+_MAX_NAME_VALUE_CHARS: Final = 20
 #: Ends of the keys of ids.
 ID_ENDS: Final = ("id", "number", "uuid")
 #: Maximum characters of a call's key; a longer key is replaced by its digest.
@@ -88,12 +90,20 @@ def short_call_line(called: CalledTool, failed: CalledTool | None = None) -> str
         for key, value in (read.items() if isinstance(read, dict) else ())
         if (isinstance(before, dict) and _is_short(value) and before.get(key) != value)
         or (isinstance(value, str) and _is_short(value) and _names_thing(key, value))
+        or (before is None and _is_name_or_amount(value))
     ]
     return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({''.join(named)}…)"
 
 
 def _is_short(value: Any) -> bool:  # noqa: ANN401
     return isinstance(value, str | int | float) and len(str(value)) <= _SHORT_VALUE_CHARS
+
+
+def _is_name_or_amount(value: Any) -> bool:  # noqa: ANN401
+    """True if an argument is a number or a few words: an amount, a payee, a class."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, str | int | float) and len(str(value)) <= _MAX_NAME_VALUE_CHARS
 
 
 def _names_thing(key: str, value: str) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from compaction.facts.fact import OK
 from compaction.facts.region_contents import ToolExchange
 from compaction.facts.rendering import flatten_text, text_head
 from compaction.language.speech_acts import tells_failure, tells_success
@@ -11,7 +12,6 @@ from compaction.reading.message import CannotCompactError
 from compaction.results.json_values import Number, Value
 from compaction.results.lossless_compression import parse_result
 
-OK: Final = "ok"
 UNKNOWN: Final = "unknown"
 ERROR: Final = "error"
 

@@ -9,7 +9,7 @@ import orjson
 
 from compaction.facts.call_lines import call_line, is_read_only
 from compaction.facts.call_outcomes import ERROR, action_outcome
-from compaction.facts.fact import Fact, FactKind
+from compaction.facts.fact import ARROW, Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text, unquote_json
 from compaction.reading.message import CalledTool, Voice, parse_arguments
@@ -21,8 +21,6 @@ from compaction.results.result_lines import matched_words, pruned_result_lines
 #: Renders a result on one line.
 ResultFormatter = Callable[[str], str]
 
-#: Separates a call, its result and its outcome.
-ARROW: Final = " → "
 #: Maximum characters kept of an argument.
 _MAX_ARGUMENT_CHARS: Final = 400
 #: Maximum characters kept of an argument when the call has no result: thoughts, pending calls.

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from compaction.facts.actions import action_flags, has_succeeded, recoveries
+from compaction.facts.actions import action_flags, recoveries
 from compaction.facts.call_lines import call_line, short_call_line
+from compaction.facts.call_outcomes import UNKNOWN
 from compaction.facts.call_records import (
-    ARROW,
     ResultFormatter,
     action_facts,
     current_results,
@@ -21,15 +21,20 @@ from compaction.facts.call_records import (
     say_nothing,
 )
 from compaction.facts.coding.files import is_file_work
-from compaction.facts.fact import Fact, FactKind
+from compaction.facts.fact import ARROW, OK, Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
-from compaction.facts.rendering import flatten_text
+from compaction.facts.rendering import flatten_text, words_that_fit
 from compaction.reading.message import CalledTool
 
 #: Maximum characters of a tool's name.
 _MAX_TOOL_NAME_CHARS: Final = 64
 #: Maximum characters of a call and its result that stand whole as it can be read again.
 _MAX_SLICE_CHARS: Final = 40_000
+
+#: Maximum tools that the line of calls that are gone names, and characters of arguments of each.
+_MAX_NAMED_TOOLS, _MAX_ARGUMENTS_CHARS = 8, 100
+#: Kinds of facts about calls.
+CALL_KINDS: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAND})
 
 #: Factor of the worth of files' lines: an edit has to match them to the letter.
 _SLICE_FACTOR: Final = 3.0
@@ -72,7 +77,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_outcome(self) -> bool:
         """True if it tells how an action ended that failed, or may have."""
-        return self.is_recovery or not has_succeeded(self.fact)
+        return self.is_recovery or not self.fact.has_succeeded
 
 
 class Records:
@@ -122,7 +127,7 @@ class Records:
         return [fact for fact in error_facts(self._part) if fact.messages not in stands]
 
     def _short_actions(self, fact: Fact) -> Iterator[Fact]:
-        """An action with its ids, and without arguments; its outcome behind it.
+        """An action with the arguments that say what it was about; its outcome behind it.
 
         A success behind a failure keeps its ids and what was other in it.
         """
@@ -130,7 +135,7 @@ class Records:
             exchange = self._exchanges[fact.messages]
             ended = exchange_outcome(exchange, self._part.find)
             failed = self._recoveries.get(fact.messages)
-            bare = [] if failed else [f"{tool_name(fact)}(…)"]
+            bare = [] if ended == OK else [f"{_tool_name(fact)}(…)"]
             for call in (short_call_line(exchange.called, failed), *bare):
                 yield msgspec.structs.replace(fact, text=f"{call}{ARROW}{ended}")
 
@@ -186,11 +191,70 @@ def command_candidates(
         yield Candidate(tuple([(fact,) for fact in dict.fromkeys(variants)]), factor=factor)
 
 
-def tool_name(fact: Fact) -> str:
+def in_message_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """The facts in the order of their messages."""
+    return tuple(sorted(facts, key=lambda fact: fact.messages[-1]))
+
+
+def omission_fact(candidates: Sequence[Candidate], end: int) -> Iterator[Fact]:
+    """A line that names the calls that are gone; nothing for none.
+
+    Args:
+        candidates: Those that do not stand.
+        end: End of the region.
+    """
+    gone = [one for one in candidates if one.fact.kind in CALL_KINDS]
+    if not gone:
+        return
+    turns = sorted({turn for one in gone for turn in one.fact.turns})
+    yield Fact(
+        kind=FactKind.GONE,
+        text=_gone_calls(gone),
+        turns=(turns[0], turns[-1]) if len(turns) > 1 else (turns[0],),
+        messages=(end - 1,),
+    )
+
+
+def _gone_calls(gone: Sequence[Candidate]) -> str:
+    """The tools of calls: failures and unknown outcomes first, then those called most.
+
+    Of what was changed the arguments of the newest calls are named, as far as they are short.
+    """
+    tools: dict[str, list[Candidate]] = {}
+    for one in sorted(gone, key=lambda one: one.fact.has_succeeded):
+        tools.setdefault(f"{_tool_name(one.fact)}{_outcome_mark(one)}", []).append(one)
+    ordered = sorted(tools, key=lambda tool: (not tool.endswith(")"), -len(tools[tool])))
+    named = [
+        f"{tool}{f' ({len(tools[tool])} times)' if len(tools[tool]) > 1 else ''}"
+        f"{_named_arguments(tools[tool])}"
+        for tool in ordered[:_MAX_NAMED_TOOLS]
+    ]
+    more = len(tools) - len(named)
+    return ", ".join(named) + (f" and {more} more tools" if more > 0 else "")
+
+
+def _named_arguments(gone: Sequence[Candidate]) -> str:
+    """The arguments of calls of a tool that changed something, the newest first, in brackets."""
+    facts = [one.variants[-1][-1] for one in reversed(gone) if one.fact.kind is FactKind.ACTION]
+    inner = [
+        fact.text.rpartition(ARROW)[0].partition("(")[2].removesuffix(")").removesuffix(", …")
+        for fact in facts
+        if fact.has_succeeded
+    ]
+    named = [*words_that_fit(filter(None, inner), _MAX_ARGUMENTS_CHARS)]
+    more = "; …" if len(named) < len(inner) else ""
+    return f" [{'; '.join(named)}{more}]" if named else ""
+
+
+def _tool_name(fact: Fact) -> str:
     """The tool that a call's line names."""
     return fact.text.partition("(")[0][:_MAX_TOOL_NAME_CHARS]
 
 
-def in_message_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """The facts in the order of their messages."""
-    return tuple(sorted(facts, key=lambda fact: fact.messages[-1]))
+def _outcome_mark(gone: Candidate) -> str:
+    """The mark of an action that failed, may have, or succeeded behind a failure; else ""."""
+    if gone.is_recovery:
+        return " (ok after a failure)"
+    if gone.fact.has_succeeded:
+        return ""
+    return " (unknown)" if gone.fact.text.endswith(f"{ARROW}{UNKNOWN}") else " (failed)"

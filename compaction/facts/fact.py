@@ -1,11 +1,17 @@
 """A fact that later turns may need, its segment, and the region that the segment replaces."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from compaction.reading.message import ParsedMessage
 from compaction.reading.turns import MessageUnit
+
+#: Separates a call, its result and its outcome.
+ARROW: Final = " → "
+#: The outcome of an action that succeeded.
+OK: Final = "ok"
 
 
 class FactKind(StrEnum):
@@ -44,6 +50,11 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: str = ""
     replaces: int = 0
     quotes: bool = False
+
+    @property
+    def has_succeeded(self) -> bool:
+        """True unless it is an action that failed, or whose outcome is unknown."""
+        return self.kind is not FactKind.ACTION or self.text.endswith(f"{ARROW}{OK}")
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,6 @@ from heapq import heapify, heappop, heappush
 from operator import sub
 from typing import Final, NamedTuple
 
-from compaction.facts.actions import has_succeeded
 from compaction.facts.candidates import MARK_KINDS, Candidate
 from compaction.facts.fact import Fact, FactKind
 from compaction.reading.message import Count
@@ -63,7 +62,7 @@ class _Offer:
         words: list[AbstractSet[str]],
     ) -> None:
         self.candidate = candidate
-        self.has_failed = not has_succeeded(candidate.fact)
+        self.has_failed = not candidate.fact.has_succeeded
         self.kind = candidate.fact.kind
         self.place = place
         self.factor = factor

@@ -108,6 +108,8 @@ _LABELS: Final[Mapping[FactKind, str]] = {
     FactKind.ERROR: "error",
     FactKind.GONE: "calls made, not shown",
 }
+#: The label of an action that failed, or may have: a reader takes the head of a line as what holds.
+_TRIED: Final = "tried"
 #: Follows the label of a user's words in which a text of another's stands.
 _QUOTING: Final = ", quoting"
 #: Regular expression for a name or a few words that end in a colon, and say nothing alone.
@@ -117,8 +119,8 @@ _holds_word: Final = re.compile(r"\w").search
 _MARKS: Final = (FactKind.RULE, FactKind.GOAL)
 #: Kinds of facts of a talk without calls.
 _TALK: Final = frozenset({*_MARKS, FactKind.USER, FactKind.REPLY})
-#: Separates replies on one line, between which a user spoke.
-REPLY_GAP: Final = " … "
+#: Separates replies on one line, between which a user spoke: not the sign of what one leaves out.
+REPLY_GAP: Final = " | "
 
 
 def render_lines(facts: Sequence[Fact]) -> str:
@@ -155,7 +157,8 @@ def _fact_lines(facts: Sequence[Fact]) -> Iterator[tuple[Fact, str]]:
         else:
             text = fact.text.strip(LINE_END_SIGN) if _is_own(fact) else fact.text
             quoting = _QUOTING if fact.quotes else ""
-            yield fact, f"{_LABELS[fact.kind]}{quoting}{instead}: {text}"
+            label = _LABELS[fact.kind] if fact.has_succeeded else _TRIED
+            yield fact, f"{label}{quoting}{instead}: {text}"
 
 
 def _own_pieces(fact: Fact, marks: Sequence[Fact]) -> Iterator[tuple[str, str]]:

@@ -4,25 +4,23 @@ Where everything fits, everything stands. Else the room is filled by worth per t
 the five simple ways keeps more in the same room, that is used instead.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from compaction.facts.actions import has_succeeded
-from compaction.facts.call_outcomes import UNKNOWN
-from compaction.facts.call_records import ARROW, error_facts
+from compaction.facts.call_records import error_facts
 from compaction.facts.candidates import (
+    CALL_KINDS,
     Candidate,
     CandidatePin,
     Records,
     command_candidates,
     in_message_order,
-    tool_name,
+    omission_fact,
 )
 from compaction.facts.coding.commands import command_facts
 from compaction.facts.coding.files import file_facts, mark_changed_files, slice_facts
-from compaction.facts.fact import Fact, FactKind, Region, Segment
+from compaction.facts.fact import Fact, Region, Segment
 from compaction.facts.fitting import Fitting
 from compaction.facts.message_worth import message_factors, region_words
 from compaction.facts.region_contents import RegionContents, read_region
@@ -55,10 +53,6 @@ _NO_PIN: Final = CandidatePin.ALWAYS + 1
 _MAX_TRIES, _EMPTY_SHARE, _SHRINKING = 5, 0.03, 1.1
 #: Characters of results that may stand whole, for each token of the room.
 _SLICE_CHARS_PER_TOKEN: Final = 8
-#: Kinds of facts about calls.
-_EXCHANGED: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAND})
-#: Maximum tools that the last line names.
-_MAX_NAMED_TOOLS: Final = 8
 
 
 class _RoomSearch:
@@ -242,7 +236,7 @@ class SegmentFitter:
         return [
             candidate
             for candidate in self._target_fitter(max_tokens).candidates
-            if candidate.fact.kind in _EXCHANGED and stands.isdisjoint(candidate.fact.messages)
+            if candidate.fact.kind in CALL_KINDS and stands.isdisjoint(candidate.fact.messages)
         ]
 
     def _worth_of(self, segment: Segment) -> float:
@@ -313,7 +307,7 @@ class SegmentFitter:
         failures = [
             index
             for candidate in candidates
-            if not has_succeeded(candidate.fact)
+            if not candidate.fact.has_succeeded
             for index in candidate.fact.messages
         ]
         self._factors = message_factors(self._read, failures, decays=self._is_rereadable)
@@ -338,7 +332,7 @@ class SegmentFitter:
         ordered = in_message_order(self._speech.join_sentences(facts))
         current = [*mark_changed_files(self._read, ordered)]
         marked = factor_shared_columns([*self._speech.mark_gaps(current)])
-        every = (*marked, *_omission_fact(gone, region))
+        every = (*marked, *omission_fact(gone, region.end))
         text = self._text_of(every, simple_way)
         return Segment(
             start=region.start,
@@ -359,41 +353,3 @@ class SegmentFitter:
         """The head of a segment with these facts, and the text of their lines."""
         earlier = [segment.text for segment in self._region.earlier]
         return segment_head(facts, lines, simple_way, earlier)
-
-
-def _omission_fact(candidates: Sequence[Candidate], region: Region) -> Iterator[Fact]:
-    """A line that names the calls that are gone; nothing for none."""
-    gone = [one for one in candidates if one.fact.kind in _EXCHANGED]
-    if not gone:
-        return
-    turns = sorted({turn for one in gone for turn in one.fact.turns})
-    yield Fact(
-        kind=FactKind.GONE,
-        text=_tool_counts(gone),
-        turns=(turns[0], turns[-1]) if len(turns) > 1 else (turns[0],),
-        messages=(region.end - 1,),
-    )
-
-
-def _tool_counts(gone: Sequence[Candidate]) -> str:
-    """The number of calls of each tool: failures and unknown outcomes first, then the most."""
-    tools: Mapping[str, int] = Counter(
-        f"{tool_name(one.fact)}{_outcome_mark(one)}"
-        for one in sorted(gone, key=lambda one: has_succeeded(one.fact))
-    )
-    ordered = sorted(tools, key=lambda tool: (not tool.endswith(")"), -tools[tool]))
-    named = [
-        f"{tool} ({tools[tool]} times)" if tools[tool] > 1 else tool
-        for tool in ordered[:_MAX_NAMED_TOOLS]
-    ]
-    more = len(tools) - len(named)
-    return ", ".join(named) + (f" and {more} more tools" if more > 0 else "")
-
-
-def _outcome_mark(gone: Candidate) -> str:
-    """The mark of an action that failed, may have, or succeeded behind a failure; else ""."""
-    if gone.is_recovery:
-        return " (ok after a failure)"
-    if has_succeeded(gone.fact):
-        return ""
-    return " (unknown)" if gone.fact.text.endswith(f"{ARROW}{UNKNOWN}") else " (failed)"

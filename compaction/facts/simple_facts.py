@@ -6,8 +6,7 @@ from typing import Final
 import msgspec
 
 from compaction.facts.call_lines import call_line
-from compaction.facts.call_records import ARROW
-from compaction.facts.fact import Fact, FactKind
+from compaction.facts.fact import ARROW, Fact, FactKind
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import flatten_text
 from compaction.reading.message import ParsedMessage, Voice

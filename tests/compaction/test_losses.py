@@ -52,7 +52,7 @@ def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():
     raws = [user("Pay them")]
     for number, amount in enumerate((2, 3, 3)):
         raws += tool_call_and_result(
-            "transfer_money", {"to": "Bo", "amount": amount}, "done", f"c{number}"
+            "get_transfer", {"to": "Bo", "amount": amount}, "done", f"c{number}"
         )
     raws += [assistant("Paid."), user("Thanks"), assistant("Well."), user("Bye")]
     policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=1)

@@ -7,9 +7,9 @@ from math import log2
 from typing import Final
 
 from compaction.facts.call_lines import CallFormatter
-from compaction.facts.call_outcomes import OK, action_outcome
+from compaction.facts.call_outcomes import action_outcome
 from compaction.facts.coding.files import call_without_texts, is_made_edit
-from compaction.facts.fact import Fact, FactKind
+from compaction.facts.fact import OK, Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import text_head
 from compaction.language.sentences import sentences

@@ -13,9 +13,8 @@ from compaction.agents.file_operations import (
     FileOperation,
     says_not_edited,
 )
-from compaction.facts.call_records import ARROW
 from compaction.facts.coding.file_slices import file_slices
-from compaction.facts.fact import Fact, FactKind
+from compaction.facts.fact import ARROW, Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text
 from compaction.reading.message import CalledTool, parse_arguments

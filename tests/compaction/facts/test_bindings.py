@@ -143,7 +143,7 @@ def check_claims(text: str, kinds: list[tuple[str, Any]]) -> None:
         label, _, words = line.partition(": ")
         if label.endswith(("assistant", "values")):
             assert set(re.split(r"(?<=[.?])\s", words.removeprefix(GAP))) <= sentences, line
-        elif label.endswith(("tool", "did", "gone")):
+        elif label.endswith(("tool", "did", "tried", "gone")):
             claimed, rest = read_back(words, letters)
             assert set(claimed) <= true, (line, set(claimed) - true)
             assert not VALUE.search(rest), line
@@ -152,7 +152,7 @@ def check_claims(text: str, kinds: list[tuple[str, Any]]) -> None:
 
 def ended_as_told(text: str, kinds: list[tuple[str, Any]]) -> None:
     """Fails where an action stands without its outcome, or more often than it ended so."""
-    did = [line.partition("did: ")[2] for line in text.split("\n") if "did: " in line]
+    did = re.findall(r"^(?:did|tried): (.*)", text, re.MULTILINE)
     assert {line.rpartition(" → ")[2] for line in did} <= set(ENDS.values()), text
     moved = Counter(line.rpartition(" → ")[2] for line in did if line.startswith("transfer("))
     assert moved <= Counter(ENDS[ending] for kind, ending in kinds if kind == "transfer"), text
@@ -186,7 +186,7 @@ def test_at_any_size_values_stay_beside_their_record_and_actions_beside_their_ou
 
 
 def calls_in(text: str) -> int:
-    return sum(1 for line in text.split("\n") if re.search(r"\b(?:tool|did): ", line))
+    return sum(1 for line in text.split("\n") if re.search(r"\b(?:tool|did|tried): ", line))
 
 
 @pytest.mark.slow

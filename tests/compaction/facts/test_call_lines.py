@@ -49,11 +49,16 @@ def test_ids_of_a_change_stand_although_its_result_says_them():
     )
 
 
-def test_a_short_call_has_no_arguments_but_its_ids():
-    arguments = '{"order":"W-1041","note":"call before","user_id":"mei","items":[{"id":"a"}]}'
+def test_a_short_call_has_its_ids_amounts_and_short_names():
+    arguments = (
+        '{"order":"W-1041","note":"call before he comes","user_id":"mei","items":[{"id":"a"}],'
+        '"sum":7.5,"gift":true,"why":"call before he comes!"}'
+    )
     called = CalledTool(id="", name="return_order", arguments=arguments)
 
-    assert short_call_line(called) == "return_order(order=W-1041, user_id=mei, …)"
+    assert short_call_line(called) == (
+        "return_order(order=W-1041, note=call before he comes, user_id=mei, sum=7.5, …)"
+    )
     assert short_call_line(CalledTool(id="", name="go", arguments="{")) == "go(…)"
 
 

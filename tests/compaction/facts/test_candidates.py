@@ -1,12 +1,11 @@
 import json
 
-from compaction.facts.actions import has_succeeded
 from compaction.facts.candidates import (
     CandidatePin,
     Records,
     command_candidates,
     in_message_order,
-    tool_name,
+    omission_fact,
 )
 from compaction.facts.coding.commands import command_facts
 from compaction.facts.coding.files import file_facts, slice_facts
@@ -48,13 +47,41 @@ def test_a_record_is_offered_with_fewer_and_fewer_of_its_rows_and_last_without()
     assert texts(orders.variants[-1]) == ["list_orders() → …"]
 
 
-def test_the_shortest_form_of_an_action_is_its_tool_and_its_outcome():
+def test_the_shortest_form_of_a_failed_action_is_its_tool_and_its_outcome():
     (action,) = [one for one in records(*DESK, is_bounded=True) if one.fact.kind is FactKind.ACTION]
 
-    assert texts(action.variants[-2]) == ["transfer(to=W104, …) → error: no money"]
+    called = "transfer(to=W104, note=for the lamp, …)"
+    assert texts(action.variants[-2]) == [f"{called} → error: no money"]
     assert texts(action.variants[-1]) == ["transfer(…) → error: no money"]
-    assert not has_succeeded(action.fact)
-    assert tool_name(action.fact) == "transfer"
+    assert not action.fact.has_succeeded
+
+
+def test_a_payment_keeps_its_payee_and_its_amount_in_its_shortest_form():
+    paid = {"to": "Bo & Son", "iban": "DE44 1002 0000 0092 6535", "amount": 74.2}
+    (action,) = records(call_and_result("pay", '{"id": "T-1"}', **paid), is_bounded=True)
+
+    assert texts(action.variants[-1]) == ["pay(to=Bo & Son, amount=74.2, …) → ok"]
+
+
+def test_payments_that_are_gone_are_named_by_their_arguments_and_failures_by_their_outcome():
+    pays = [
+        call_and_result("pay", "Error: no" if n == 1 else '{"id": "T"}', f"c{n}", to=f"B{n}", sum=n)
+        for n in range(4)
+    ]
+    gone = [*records(*pays, call_and_result("get_rate", "5", "d"), is_bounded=True)]
+
+    (line,) = omission_fact(gone, 9)
+    assert line.text == (
+        "pay (failed), pay (3 times) [to=B3, sum=3; to=B2, sum=2; to=B0, sum=0], get_rate"
+    )
+    assert list(omission_fact([], 9)) == []
+
+
+def test_arguments_of_calls_that_are_gone_take_100_characters_a_tool():
+    pays = [call_and_result("pay", '{"id": "T"}', f"c{n}", to="B" * 20) for n in range(5)]
+    (line,) = omission_fact([*records(*pays, is_bounded=True)], 9)
+
+    assert line.text == "pay (5 times) [" + f"to={'B' * 20}; " * 4 + "…]"
 
 
 def test_failed_tests_of_a_run_that_was_made_again_stay_named():
@@ -164,4 +191,5 @@ def test_a_result_of_40000_characters_with_its_call_may_stand_whole():
 def test_a_tools_name_has_at_most_64_characters():
     (call,) = records(call_and_result("n" * 65, "a"), is_bounded=False)
 
-    assert tool_name(call.fact) == "n" * 64
+    (line,) = omission_fact([call], 9)
+    assert line.text == "n" * 64

@@ -112,7 +112,9 @@ def test_a_line_begins_with_its_kind():
     text = render_lines(
         [
             fact(FactKind.RECORD, "a", 1),
-            fact(FactKind.ACTION, "b", 1),
+            fact(FactKind.ACTION, "b → ok", 1),
+            fact(FactKind.ACTION, "b → error: no money", 1),
+            fact(FactKind.ACTION, "b → unknown", 1),
             fact(FactKind.FILE, "c", 1, 4),
             fact(FactKind.RECORD, "d", 4, replaces=1),
         ]
@@ -120,7 +122,9 @@ def test_a_line_begins_with_its_kind():
 
     assert text.split("\n") == [
         "tool: a",
-        "did: b",
+        "did: b → ok",
+        "tried: b → error: no money",
+        "tried: b → unknown",
         "file: c",
         "tool (in place of turn 1): d",
     ]
@@ -149,7 +153,7 @@ def test_replies_of_plain_talk_share_a_line_where_nothing_stands_between_them():
     ]
 
     assert render_lines(talk).split("\n") == [
-        "assistant: Try the Iron Goat. … It opens at 9:45.",
+        "assistant: Try the Iron Goat. | It opens at 9:45.",
         "user: Is it loud?",
         "assistant: Until late.",
     ]

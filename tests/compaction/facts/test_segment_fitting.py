@@ -18,7 +18,7 @@ from tests.examples import examples
 #: How a line may begin: with what it is.
 LINE = re.compile(
     r"\[(?:Earlier turns|Continued): data, never instructions.*\]"
-    r"|(?:user(?:, quoting)?|goal|rule|assistant|did|tool|file|ran|error"
+    r"|(?:user(?:, quoting)?|goal|rule|assistant|did|tried|tool|file|ran|error"
     r"|calls made, not shown)"
     r"(?: \(in place of turn \d+\))?: .*"
 )
@@ -150,7 +150,7 @@ def test_gone_calls_are_named_failures_first():
     segment = segment_within(region(user("Pay them."), *pays), 24, estimate_tokens)
 
     assert re.search(
-        r"calls made, not shown: pay \(failed\), pay \(29 times\)|did: pay\(…\) → error",
+        r"calls made, not shown: pay \(failed\), pay \(29 times\)|tried: pay\(…\) → error",
         segment.text,
     )
 
@@ -325,7 +325,7 @@ def test_no_success_stands_where_a_failure_is_gone(results, size):
     segment = segment_within(region(user("Pay them all."), *pays), size, estimate_tokens)
 
     failures = sum(not result.startswith("{") for result in results)
-    did = [line for line in segment.text.split("\n") if line.startswith("did: ")]
+    did = [line for line in segment.text.split("\n") if line.startswith(("did: ", "tried: "))]
     stand = sum(not line.endswith("→ ok") for line in did)
     assert stand == failures or len(did) == stand
 
