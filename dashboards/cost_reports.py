@@ -24,8 +24,7 @@ from dashboards.reports import (
     tag_part,
 )
 from dashboards.savings_headline import SavingsHeadline
-from slo.policies.reports import MAX_TAG_KEYS, TAG_KEY
-from slo.usage import Usage
+from slo.usage import MAX_TAG_KEYS, TAG_KEY, Usage
 
 FixedDimension = Literal[
     "team", "feature", "model", "key", "user", "route", "provider", "upstream", "day", "month"

@@ -1,6 +1,13 @@
-"""The token usage of one answer."""
+"""The token usage of one answer, and the keys of tags that it is booked on."""
+
+import re
+from typing import Final
 
 import msgspec
+
+#: Tag keys of one team that count, and the form of each.
+MAX_TAG_KEYS: Final = 4
+TAG_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,15 +13,13 @@ from slo.policies.entries import TEAM, name_field
 from slo.policies.sinks import environment_variable
 from slo.toml.fields import Field, one_of, read_fields
 from slo.toml.table_reader import TableReader, checked_choice, checked_value, describe_value
+from slo.usage import MAX_TAG_KEYS, TAG_KEY
 
 #: Dimensions of a cost report, as `dashboards.cost_reports` has them.
 DIMENSIONS: Final = (
     "team", "feature", "model", "key", "user", "route", "provider", "upstream", "day", "month"
 )  # fmt: skip
 MAX_RECIPIENTS: Final = 50
-#: Keys of one team that count.
-MAX_TAG_KEYS: Final = 4
-TAG_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _KEYS_FIX: Final = 'write keys = ["customer", "job"]'
 _ADDRESS: Final = re.compile(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,188}[A-Za-z0-9])?"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.responses import Response
 
@@ -17,7 +18,7 @@ _BACK = "/objectives#set-policies"
 
 async def stored_policy_values(
     policies: StoredPoliciesResource, viewer: Viewer
-) -> Mapping[str, object]:
+) -> Mapping[str, Any]:
     """Values of the page that has the forms; it has none for those who may not set policies."""
     if not (viewer.may(Action.CHANGE_CONFIGURATION) and policies.are_kept):
         return {"inputs": {}}

@@ -13,7 +13,7 @@ from dashboards.report_periods import BucketUnit, TimeBuckets, time_buckets
 from dashboards.reports import TAG_PREFIX, Part, ReportPeriod, SpendFilter, TagPart, tag_part
 from dashboards.views.costs import NO_VALUE
 from proxy.errors import CallerError
-from slo.policies.reports import TAG_KEY
+from slo.usage import TAG_KEY
 
 _USUAL_DAYS: Final = 30
 _MAX_DAYS: Final = 3_700

@@ -11,7 +11,7 @@ from sqlalchemy.types import Integer
 
 from dashboards.reports import TAG_PREFIX, Part, SpendFilter, is_tag
 from proxy.store.sql import schema
-from slo.policies.reports import TAG_KEY
+from slo.usage import TAG_KEY
 
 Columns = ReadOnlyColumnCollection[str, Any]
 

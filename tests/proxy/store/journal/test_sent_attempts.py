@@ -3,6 +3,7 @@ import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from proxy.store.journal.segments import lock_segment
 from proxy.store.journal.sent_attempts import SentAttempts, list_files, read_attempts
 
 
-def a_sent_attempt(number: int, **fields: str) -> PendingAttempt:
+def a_sent_attempt(number: int, **fields: Any) -> PendingAttempt:
     return PendingAttempt(
         call_id=f"call_{number}",
         attempt=0,

@@ -183,6 +183,10 @@ def test_the_database_finds_the_bucket_that_python_finds() -> None:
             assert bucket == bucket_of(micros)
 
 
+#: Tables that migrations after that of the fast path's sums make.
+LATER_TABLES = ("fast_path_switches", "alert_responses", "stored_policies")
+
+
 def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -> None:
     parts = (ServedBy.CACHE, ServedBy.SMALL, ServedBy.LARGE, ServedBy.NOBODY, ServedBy.DRAFT)
     calls = [
@@ -195,7 +199,9 @@ def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -
     inserter(engine)([*calls, *CALLS])
     added = rows_of(engine, rollup_fast_path)
     with write_transaction(engine) as connection:
-        rollup_fast_path.drop(connection)
+        for name in (rollup_fast_path.name, *LATER_TABLES):
+            connection.execute(text(f"DROP TABLE {name}"))
+        connection.execute(text("ALTER TABLE calls DROP COLUMN tags"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0029'"))
     migrate(engine)
 
