@@ -156,8 +156,9 @@ class Savings:
     ) -> Mapping[tuple[str, str], Mapping[ExperimentArm, ArmTotals]]:
         """Sums of each arm's conversations since a moment, by team and feature, in their order.
 
-        Only what was paid and reported counts: usage that was counted here, and calls at no known
-        price, would tell more about their models than about the arms.
+        Only what was paid and reported by the route asked for counts: usage that was counted here,
+        calls at no known price, and those that another route answered would tell more about their
+        models than about the arms.
 
         Args:
             team: The team's id, if it is to be one team's.
@@ -308,6 +309,7 @@ def _conversations(since: float, team: str | None, feature: str | None) -> Subqu
             *_planned_calls(since, team, feature),
             calls.arm.in_([arm.value for arm in ExperimentArm]),
             calls.estimated == 0,
+            calls.reroute_reason.is_(None),
             calls.cost_nanos.is_not(None),
             calls.input.is_not(None),
         )

@@ -72,6 +72,7 @@ def test_each_arms_sums_are_those_of_its_conversations(engine: Engine, savings: 
     "left_out",
     [
         {"estimated": True},
+        {"reroute_reason": "chat-ttft: fallback level 1"},
         {"cost_nanos": None},
         {"usage": None, "outcome": Outcome.FAILED},
         {"arm": ""},
