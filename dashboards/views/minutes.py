@@ -30,7 +30,8 @@ class EndedCall(NamedTuple):
         duration: Microseconds to the end; None where it was not answered.
         ttft: Microseconds to the first content byte; None without one, and where it was not
             answered.
-        error: The error's code where the call was refused, failed or broke off; "" elsewhere.
+        error: The error's code where the call failed or broke off; "" elsewhere.
+        refusal: The error's code where the gateway refused the call; "" elsewhere.
         cost_nanos: Cost in nano-dollars; None where unknown.
         is_end: 0 for an attempt before the last, of which the cost alone counts; 1 for all others.
         value: Value of the dimension.
@@ -40,6 +41,7 @@ class EndedCall(NamedTuple):
     duration: int | None
     ttft: int | None
     error: str
+    refusal: str
     cost_nanos: int | None
     is_end: int
     value: str
@@ -50,7 +52,8 @@ class WindowTotals:
     """Calls of a bucket or a value; percentiles are of answered calls, exact, null without any.
 
     Attributes:
-        errors: Calls that were refused, failed or broke off.
+        errors: Calls that failed or broke off.
+        refused: Calls that the gateway refused, by a budget or for an unknown price.
         cost_nanos: Known cost of all attempts, in nano-dollars.
         p50: Median of durations in seconds.
         ttft_p95: Seconds to the first content byte that 95 of 100 calls stay within.
@@ -58,6 +61,7 @@ class WindowTotals:
 
     calls: int
     errors: int
+    refused: int
     cost_nanos: int
     p50: float | None
     p95: float | None
@@ -75,7 +79,7 @@ class ValueTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCount:
-    """Calls that ended with one error."""
+    """Calls that ended with one error, or were refused by one."""
 
     error: str
     calls: int
@@ -93,6 +97,7 @@ class MinutesView:
         buckets: Calls of each bucket.
         rows: The values of the dimension, those with most calls first.
         errors: Errors, the most frequent first.
+        refusals: Reasons of refusals, the same.
     """
 
     window: MinutesWindow
@@ -105,18 +110,20 @@ class MinutesView:
     total: WindowTotals
     rows: Sequence[ValueTotals]
     errors: Sequence[ErrorCount]
+    refusals: Sequence[ErrorCount]
 
 
 def call_totals(calls: Sequence[EndedCall]) -> WindowTotals:
     """Sums and percentiles of calls."""
     # By column, which takes a third of the time of a look at each call.
     columns = zip(*calls, strict=True) if calls else [()] * len(EndedCall._fields)
-    _, all_durations, all_firsts, errors, costs, ends, _ = columns
+    _, all_durations, all_firsts, errors, refusals, costs, ends, _ = columns
     durations = sorted(micros for micros in all_durations if micros is not None)
     firsts = sorted(micros for micros in all_firsts if micros is not None)
     return WindowTotals(
         calls=sum(ends),
         errors=len(errors) - errors.count(""),
+        refused=len(refusals) - refusals.count(""),
         cost_nanos=sum(filter(None, costs)),
         p50=_nearest_rank(durations, _P50),
         p95=_nearest_rank(durations, _P95),

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 from compaction.facts.candidates import (
     CandidatePin,
@@ -57,7 +58,7 @@ def test_the_shortest_form_of_a_failed_action_is_its_tool_and_its_outcome():
 
 
 def test_a_payment_keeps_its_payee_and_its_amount_in_its_shortest_form():
-    paid = {"to": "Bo & Son", "iban": "DE44 1002 0000 0092 6535", "amount": 74.2}
+    paid: dict[str, Any] = {"to": "Bo & Son", "iban": "DE44 1002 0000 0092 6535", "amount": 74.2}
     (action,) = records(call_and_result("pay", '{"id": "T-1"}', **paid), is_bounded=True)
 
     assert texts(action.variants[-1]) == ["pay(to=Bo & Son, amount=74.2, …) → ok"]

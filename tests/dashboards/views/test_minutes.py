@@ -16,6 +16,7 @@ def a_call(started: float = 0.0, **fields: Any) -> EndedCall:
         duration=1_000_000,
         ttft=500_000,
         error="",
+        refusal="",
         cost_nanos=5,
         is_end=1,
         value="lab/m",
@@ -25,9 +26,12 @@ def a_call(started: float = 0.0, **fields: Any) -> EndedCall:
 
 def test_totals_count_errors_and_leave_their_times_out_of_percentiles() -> None:
     calls = [a_call(duration=n * 1_000_000) for n in range(1, 101)]
-    totals = call_totals([*calls, a_call(duration=None, ttft=None, error="upstream_timeout")])
+    failed = a_call(duration=None, ttft=None, error="upstream_timeout")
+    refused = a_call(duration=None, ttft=None, refusal="budget_exceeded", cost_nanos=0)
+    totals = call_totals([*calls, failed, refused])
 
-    assert (totals.calls, totals.errors, totals.cost_nanos) == (101, 1, 505)
+    assert (totals.calls, totals.errors, totals.refused) == (102, 1, 1)
+    assert totals.cost_nanos == 505
     assert (totals.p50, totals.p95, totals.ttft_p95) == (50.0, 95.0, 0.5)
 
 

@@ -268,7 +268,8 @@ def test_an_error_of_the_last_minutes_leads_to_its_calls_by_the_same_filters(
         r'/calls\?([^"]+)">boom', pages.text("/now?feature=chat&window=6h&by=team")
     )
 
-    assert parse_qs(unescape(query)) == {"feature": ["chat"], "error": ["boom"]}
+    wanted = {"feature": ["chat"], "error": ["boom"], "window": ["6h"]}
+    assert parse_qs(unescape(query)) == wanted
 
 
 def test_tags_are_escaped_and_lead_to_the_calls_of_their_value(pages: CallPagesBrowser) -> None:

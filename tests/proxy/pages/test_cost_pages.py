@@ -271,7 +271,7 @@ def test_an_empty_list_of_savings_not_taken_yet_is_a_sentence_without_a_number(
 ) -> None:
     html = pages.text(path)
 
-    assert "<p>No proposals yet. They come once" in html
+    assert "<p>No layout waits for a decision." in html
     assert '<ol class="next">' not in html
 
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.reports import TAG_PREFIX, Part, SpendFilter, is_tag
 from dashboards.views.calls import CallRow, CallStory, CallsView
+from dashboards.views.minutes import WINDOW_SECONDS, MinutesWindow
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
@@ -64,6 +65,7 @@ class LiveQuery(FilterQuery):
 class CallsQuery(LiveQuery):
     """A question for calls."""
 
+    window: MinutesWindow | None = Field(None, description="The last minutes or hours of them.")
     after: str = Field("", max_length=_MAX_CURSOR_CHARS, description="`next` of the page before.")
     limit: int = Field(50, ge=1, le=MAX_PAGE_CALLS, description="Most calls of a page.")
 
@@ -87,7 +89,9 @@ class Calls(Resource):
     async def calls(self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]) -> T:
         """Calls of the teams that a viewer may see, newest first, in the form asked for."""
         check_allowed(viewer, Action.SEE_CALLS)
-        start, end = query.period(self._now()).bounds
+        start, end = map(float, query.period(self._now()).bounds)
+        if query.window is not None:
+            start = max(start, self._now() - WINDOW_SECONDS[query.window][0])
         search = CallSearch(
             since=start,
             until=end,

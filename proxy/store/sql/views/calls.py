@@ -1,7 +1,7 @@
 """Pages of calls, newest first, and the window that ends now; what each reads is bounded."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Final
@@ -38,7 +38,8 @@ _MAX_STEPS: Final = 4
 #: Calls and rows of a window that ends now.
 _MAX_WINDOW_CALLS: Final = 50_000
 _MAX_WINDOW_ROWS: Final = 50
-_ERRORS: Final = frozenset({Outcome.REFUSED.value, Outcome.FAILED.value, Outcome.BROKEN.value})
+_MAX_ERROR_CODES: Final = 10
+_ERRORS: Final = frozenset({Outcome.FAILED.value, Outcome.BROKEN.value})
 #: Fields of a row that are the receipt's; ``model`` is the one that answered.
 _SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__struct_fields__} - {
     "model",
@@ -115,7 +116,6 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
     calls = [call for call in calls if call.started >= micros(since)]
     starts = list(range(since, end, bucket_s))
     names = readers.team_names() if question.by == "team" else {}
-    errors = Counter(call.error for call in calls if call.error)
     return MinutesView(
         window=question.window,
         by=question.by,
@@ -129,8 +129,14 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
             ValueTotals(value=value or NO_VALUE, name=value_label(value, names), totals=totals)
             for value, totals in totals_by_value(calls)[:_MAX_WINDOW_ROWS]
         ],
-        errors=[ErrorCount(error=error, calls=count) for error, count in errors.most_common(10)],
+        errors=_most_common(call.error for call in calls),
+        refusals=_most_common(call.refusal for call in calls),
     )
+
+
+def _most_common(codes: Iterable[str]) -> list[ErrorCount]:
+    counts = Counter(filter(None, codes)).most_common(_MAX_ERROR_CODES)
+    return [ErrorCount(error=error, calls=count) for error, count in counts]
 
 
 def _first_whole(oldest: float, bucket_s: int, end: int) -> int:
@@ -154,6 +160,7 @@ def _ended_query(search: CallSearch, by: MinutesDimension | TagPart) -> Select[A
             case((is_answered, calls.duration)),
             case((is_answered, calls.ttft)),
             case((is_end & calls.outcome.in_(sorted(_ERRORS)), error), else_=""),
+            case((is_end & (calls.outcome == Outcome.REFUSED.value), error), else_=""),
             calls.cost_nanos,
             calls.final,
             *value,

@@ -60,6 +60,14 @@ def test_calls_are_filtered_by_what_the_query_names(api: AdminApi) -> None:
     assert api.get("/calls", tag="a'b:c")[0] == api.get("/calls", tag="customer")[0] == 422
 
 
+def test_calls_of_the_last_minutes_alone_can_be_asked_for(api: AdminApi) -> None:
+    recent, older = a_call(1, 600 / DAY), a_call(2, 7_200 / DAY)
+    api.keep(recent, older)
+
+    assert [call["call_id"] for call in api.ok("/calls", window="1h")["calls"]] == [recent.call_id]
+    assert len(api.ok("/calls", window="6h")["calls"]) == 2
+
+
 def test_a_team_admin_sees_calls_of_own_teams_alone(api: AdminApi) -> None:
     mine, other = a_call(1, team="a"), a_call(2, team="b")
     api.keep(mine, other)

@@ -44,6 +44,20 @@ def test_window_ends_with_the_minute_that_runs_and_begins_an_hour_before(engine:
     assert [(each.error, each.calls) for each in shown.errors] == [("upstream_timeout", 1)]
 
 
+def test_refusals_of_the_gateway_are_no_errors_of_a_route(engine: Engine) -> None:
+    refused: dict[str, Any] = {
+        "outcome": Outcome.REFUSED,
+        "error": "budget_exceeded",
+        "route": "lab/m",
+    }
+    inserter(engine)([a_call(1, THIS_MINUTE, **refused), a_call(2, THIS_MINUTE, route="lab/m")])
+    shown = minutes(engine)
+
+    assert (shown.total.calls, shown.total.errors, shown.total.refused) == (2, 0, 1)
+    assert [(each.error, each.calls) for each in shown.refusals] == [("budget_exceeded", 1)]
+    assert shown.errors == []
+
+
 def test_team_sees_its_own_calls_alone_by_its_name(engine: Engine) -> None:
     inserter(engine)([a_call(1, THIS_MINUTE, team="a"), a_call(2, THIS_MINUTE, team="b")])
     shown = minutes(engine, by="team", only=SpendFilter(teams=frozenset({"a"})))
