@@ -24,7 +24,7 @@ def paths(chromium: Browser, gateway: DemoGateway, session_state: object) -> dic
     page.goto("/admin")
     feature = page.locator(".next a").first.get_attribute("href") or ""
     page.goto("/admin/calls")
-    links = page.locator("#calls-title ~ .scroll tbody a.id")
+    links = page.locator("section[aria-labelledby=calls-title] tbody a.id")
     calls = [link.get_attribute("href") or "" for link in links.all()]
     call = next(call for call in calls if is_drawn_in_full(page, call))
     context.close()

@@ -27,7 +27,7 @@ def test_calls_appear_as_they_end_by_the_filters_of_the_page_until_it_is_stopped
     page.goto(f"/admin/calls?key={key}&model=gpt-5.6-terra")
     page.get_by_role("button", name="Follow live").click()
     expect(page.locator("#live-state")).to_contain_text("as they end")
-    rows = page.locator("#calls-title ~ .scroll tbody tr")
+    rows = page.locator("section[aria-labelledby=calls-title] tbody tr")
     expect(rows).to_have_count(0)
     for model in ("gpt-5.6-terra", "gpt-5.6-luna", "gpt-5.6-terra"):
         assert status(gateway, secret, model) == 200

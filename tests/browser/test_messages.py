@@ -72,7 +72,7 @@ def test_a_report_is_sent_at_once_and_stands_in_the_audit_log(
     expect(page.get_by_role("listitem").filter(has_text="webhook")).to_contain_text("taken")
     assert json_of_post(server.got[0])["type"] == "thriftgate.reports.cost"
     page.get_by_role("link", name="Back").click()
-    page.get_by_label("Period").fill("2026-W01")
+    page.get_by_label("Period", exact=True).fill("2026-W01")
     page.get_by_role("button", name="Send by-hand now").click()
     expect(page.get_by_role("alert")).to_contain_text("a month is written as")
     audit_row(page, "send report", "by-hand")
