@@ -216,12 +216,14 @@ class BudgetCounter:
 
 def fullest_budget(counters: Sequence[BudgetCounter]) -> BudgetCounter | None:
     """The counter in dollars that has spent the largest share of its limit; None without any."""
-    known = [
+    dollar_counters = [
         counter
         for counter in counters
         if counter.unit is BudgetUnit.USD and counter.spent is not None and counter.limit > 0
     ]
-    return max(known, key=lambda counter: (counter.spent or 0) / counter.limit, default=None)
+    return max(
+        dollar_counters, key=lambda counter: (counter.spent or 0) / counter.limit, default=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

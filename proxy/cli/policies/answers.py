@@ -39,8 +39,8 @@ def answers(terminal: Terminal) -> typer.Typer:
         scope, name = named[0] if named else (PurgeScope.TEAM, "")
         with terminal.store() as opened:
             team_id = terminal.team(opened, team)
-            wanted = AnswerPurge(team=team_id, scope=scope, name=name, purged_at=terminal.now())
-            stored = opened.answer_purges.add(wanted, terminal.author)
+            purge = AnswerPurge(team=team_id, scope=scope, name=name, purged_at=terminal.now())
+            stored = opened.answer_purges.add(purge, terminal.author)
         is_all = stored.scope is PurgeScope.TEAM
         which = "all answers" if is_all else f'the answers of {stored.scope} "{stored.name}"'
         terminal.say(f"Team {team}: {which} are purged; running gateways follow within seconds.")

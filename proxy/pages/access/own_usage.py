@@ -99,11 +99,11 @@ class OwnUsagePages:
             """Takes a key, and leaves a cookie that names it."""
             try:
                 check_source(request)
-                found = await self._identify(request)
+                key = await self._identify(request)
             except ProxyError as error:
                 return await _key_form(str(error), error)
             opened = RedirectResponse(PATH, 303, headers=HEADERS)
-            value = self._cookies.new_cookie(found.id)
+            value = self._cookies.new_cookie(key.id)
             _set_cookie(opened, request, value, int(LIFETIME_S))
             return opened
 
