@@ -111,6 +111,27 @@ class AuditLog:
             return [_entry(row) for row in connection.execute(query).mappings()]
 
 
+def text_before_last_change(engine: Engine, subject: str, actions: Collection[str]) -> str | None:
+    """A subject before the last of these changes, as JSON; None where there was nothing.
+
+    Raises:
+        ValueError: There was no such change.
+    """
+    table = audit_log.c
+    query = (
+        select(table.before)
+        .where(table.subject == subject, table.action.in_(sorted(actions)))
+        .order_by(table.id.desc())
+        .limit(1)
+    )
+    with read_transaction(engine) as connection:
+        row = connection.execute(query).first()
+    if row is None:
+        raise ValueError("no change of it is known")
+    before: str | None = row.before
+    return before
+
+
 def _first_id(moment: float) -> str:
     """The least id of an entry at a moment, in seconds since the epoch."""
     return f"chg_{max(int(moment * 1000), 0):012x}"

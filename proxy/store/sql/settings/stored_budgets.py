@@ -8,8 +8,12 @@ import msgspec
 from sqlalchemy import Connection, Engine, delete, func, select
 
 from proxy.store.sql import schema
-from proxy.store.sql.access.access_tables import audit_log
-from proxy.store.sql.access.audit_log import AuditedChange, Facts, record_change
+from proxy.store.sql.access.audit_log import (
+    AuditedChange,
+    Facts,
+    record_change,
+    text_before_last_change,
+)
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.rows import update_clause, upsert
 from proxy.store.sql.timestamps import micros, seconds
@@ -76,19 +80,9 @@ class StoredBudgets:
         Raises:
             ValueError: No change of it is in the audit log, or the budget cannot be read.
         """
-        table = audit_log.c
-        query = (
-            select(table.before)
-            .where(table.subject == name, table.action.in_(BUDGET_CHANGES))
-            .order_by(table.id.desc())
-            .limit(1)
-        )
-        with read_transaction(self._engine) as connection:
-            row = connection.execute(query).first()
-        if row is None:
-            raise ValueError("no change of it is known")
+        before = text_before_last_change(self._engine, name, BUDGET_CHANGES)
         try:
-            return None if row.before is None else _decode(row.before)
+            return None if before is None else _decode(before)
         except msgspec.DecodeError as error:
             raise ValueError("what was before cannot be read") from error
 

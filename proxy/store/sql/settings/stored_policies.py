@@ -7,8 +7,11 @@ import msgspec
 from sqlalchemy import Connection, Engine, delete, func, select
 
 from proxy.store.sql import schema
-from proxy.store.sql.access.access_tables import audit_log
-from proxy.store.sql.access.audit_log import AuditedChange, record_change
+from proxy.store.sql.access.audit_log import (
+    AuditedChange,
+    record_change,
+    text_before_last_change,
+)
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.rows import update_clause, upsert
 from proxy.store.sql.timestamps import micros, seconds
@@ -104,19 +107,9 @@ class StoredPolicies:
         Raises:
             ValueError: No change of it is in the audit log.
         """
-        table = audit_log.c
         actions = [f"{verb} {_noun(kind)}" for verb in _VERBS]
-        query = (
-            select(table.before)
-            .where(table.subject == name, table.action.in_(actions))
-            .order_by(table.id.desc())
-            .limit(1)
-        )
-        with read_transaction(self._engine) as connection:
-            row = connection.execute(query).first()
-        if row is None:
-            raise ValueError("no change of it is known")
-        return None if row.before is None else msgspec.json.decode(row.before)
+        before = text_before_last_change(self._engine, name, actions)
+        return None if before is None else msgspec.json.decode(before)
 
 
 def _fields(connection: Connection, kind: str, name: str) -> PolicyFields | None:
