@@ -26,6 +26,7 @@ _ENDS: Final = {
 _WHOLE_DOLLAR: Final = 0.9995
 #: For what nobody knows.
 UNKNOWN: Final = "?"
+_MINUS: Final = "\N{MINUS SIGN}"
 _PERCENT: Final = 100
 _MONEY_DIGITS: Final = 6
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
@@ -50,9 +51,8 @@ def money(nanos: int | None) -> str:
     """Nano-dollars as dollars: six digits where that is close enough; ? where it is unknown."""
     if nanos is None:
         return UNKNOWN
-    if abs(nanos) < _NANOS_PER_DOLLAR // 10**_MONEY_DIGITS:
-        return format_amount(BudgetUnit.USD, nanos)
-    return format_amount(BudgetUnit.USD, round(nanos, _MONEY_DIGITS - 9))
+    is_tiny = abs(nanos) < _NANOS_PER_DOLLAR // 10**_MONEY_DIGITS
+    return exact_usd(nanos if is_tiny else round(nanos, _MONEY_DIGITS - 9))
 
 
 def usd(nanos: int | None) -> str:
@@ -62,7 +62,7 @@ def usd(nanos: int | None) -> str:
     """
     if nanos is None:
         return UNKNOWN
-    dollars, sign = abs(nanos) / _NANOS_PER_DOLLAR, "-" if nanos < 0 else ""
+    dollars, sign = abs(nanos) / _NANOS_PER_DOLLAR, _MINUS if nanos < 0 else ""
     if dollars == 0 or dollars >= _WHOLE_DOLLAR:
         return f"{sign}${dollars:,.2f}"
     digits = 2 - floor(log10(dollars))
@@ -73,12 +73,12 @@ def dollars(nanos: int | None) -> str:
     """Nano-dollars as people say them: cents from ten cents on; ? where it is unknown."""
     if nanos is None or abs(nanos) * 10 < _NANOS_PER_DOLLAR:
         return usd(nanos)
-    return f"{'-' if nanos < 0 else ''}${Decimal(abs(nanos)).scaleb(-9):,.2f}"
+    return f"{_MINUS if nanos < 0 else ''}${Decimal(abs(nanos)).scaleb(-9):,.2f}"
 
 
 def exact_usd(nanos: int | None) -> str:
     """Nano-dollars as dollars with every digit; ? where it is unknown."""
-    return UNKNOWN if nanos is None else format_amount(BudgetUnit.USD, nanos)
+    return UNKNOWN if nanos is None else _with_minus(format_amount(BudgetUnit.USD, nanos))
 
 
 def rate(nanos: int | None) -> str:
@@ -90,7 +90,7 @@ def rate(nanos: int | None) -> str:
 
 def percentage(part: float | None) -> str:
     """A part of 1 in percent; ? where it is unknown."""
-    return UNKNOWN if part is None else f"{part * _PERCENT:.1f} %"
+    return UNKNOWN if part is None else _with_minus(f"{part * _PERCENT:.1f} %")
 
 
 def signed_percent(change: float | None) -> str:
@@ -98,14 +98,19 @@ def signed_percent(change: float | None) -> str:
     if change is None:
         return UNKNOWN
     text = f"{change * _PERCENT:+.{0 if abs(change) * 10 >= 1 else 1}f} %"
-    return "±0 %" if not text.strip("+-0. %") else text.replace("-", "−")  # noqa: RUF001
+    return "±0 %" if not text.strip("+-0. %") else _with_minus(text)
+
+
+def _with_minus(text: str) -> str:
+    """A number whose hyphen in front becomes a minus sign."""
+    return f"{_MINUS}{text[1:]}" if text.startswith("-") else text
 
 
 def tokens(count: int | None) -> str:
-    """A number of tokens to read at a glance: 950, 12.3 k, 4.5 M; ? where it is unknown."""
+    """A number of tokens to read at a glance: 950, 12.3 k, 4.5 M, 3.1 B; ? where it is unknown."""
     if count is None:
         return UNKNOWN
-    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+    for size, unit in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
         if abs(count) >= size:
             return f"{count / size:.1f} {unit}"
     return str(count)
@@ -123,7 +128,7 @@ def change(now_and_before: tuple[int | None, int | None]) -> str:
         return UNKNOWN
     if not before:
         return "new" if now else "0 %"
-    return f"{(now - before) * _PERCENT / before:+.0f} %"
+    return _with_minus(f"{(now - before) * _PERCENT / before:+,.0f} %")
 
 
 def spark_points(values: Sequence[int | None]) -> str:
@@ -193,7 +198,7 @@ def names_of(rows: Iterable[object], value: str = "value", name: str = "name") -
 def seconds(value: float | None) -> str:
     """A time span to three digits, in milliseconds below a second; a dash where there was none."""
     if value is None:
-        return "-"
+        return "\N{EN DASH}"
     return f"{value * 1000:.3g} ms" if value < 1 else f"{value:,.3g} s"
 
 

@@ -3,11 +3,13 @@
 
 const PAGE_ROWS = 20;
 const MANY_COLUMNS = 7;
-const UNITS = { k: 1e3, M: 1e6, B: 1e9, G: 1e9, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 };
+const UNITS = { k: 1e3, M: 1e6, B: 1e9, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 };
 
 // The start of a formula, full-width signs too; a signed number alone is none.
 const FORMULA_START = /^[=+@\t＝＋－＠-]/u;
 const SIGNED_NUMBER = /^[-+]\$?[\d,.]+( ?[a-zA-Z%]+)?$/u;
+// A minus sign before a number, which spreadsheets do not read.
+const MINUS = /^−(?=\$?\d)/u;
 
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
@@ -128,7 +130,7 @@ class LongTable {
 
   save() {
     const line = (cells) => [...cells].filter((cell) => !cell.hidden).map((cell) => {
-      const text = textOf(cell).replace(/\s*\n\s*/g, "; ");
+      const text = textOf(cell).replace(/\s*\n\s*/g, "; ").replace(MINUS, "-");
       return `"${(FORMULA_START.test(text) && !SIGNED_NUMBER.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
     }).join(",");
     const rows = [...this.table.tBodies[0].rows].map((row) => line(row.cells));

@@ -124,7 +124,8 @@ def test_names_that_begin_like_negative_numbers_are_no_formulas_in_the_file(
     admin: BrowserContext, tmp_path: Path
 ) -> None:
     formula = "-1+cmd|' /C calc'!A0"
-    rows = saved_rows(page_of(admin, [formula, "-$1.20"], ["=1", "-12 %"]), tmp_path)
+    shown = page_of(admin, [formula, "\N{MINUS SIGN}$1.20"], ["=1", "-12 %"])
+    rows = saved_rows(shown, tmp_path)
 
     assert rows == [[f"'{formula}", "-$1.20"], ["'=1", "-12 %"]]
 

@@ -39,7 +39,8 @@ def test_a_span_has_the_two_largest_units():
         (1, "$0.000000001"),
         (999, "$0.000000999"),
         (1_234_567, "$0.001235"),
-        (-1_234_567, "-$0.001235"),
+        (-1_234_567, "\N{MINUS SIGN}$0.001235"),
+        (-5, "\N{MINUS SIGN}$0.000000005"),
         (1_500_000_000, "$1.5"),
         (1_234_567_891_234_567, "$1,234,567.891235"),
     ],
@@ -89,6 +90,12 @@ def test_the_ending_of_a_rerouted_call_is_shown_unless_it_was_answered(outcome, 
     assert formatting.call_ending(a_rerouted_call(outcome=outcome, error=error)) == text
 
 
+def test_a_negative_part_has_a_minus_sign():
+    assert formatting.percentage(-0.193) == "\N{MINUS SIGN}19.3 %"
+    assert formatting.exact_usd(-1) == "\N{MINUS SIGN}$0.000000001"
+    assert formatting.seconds(None) == "\N{EN DASH}"
+
+
 def test_an_unknown_price_is_not_shown_as_free():
     assert (formatting.call_price(None), formatting.call_price(0)) == ("no known price", "$0")
 
@@ -121,7 +128,7 @@ def test_a_healthy_objective_says_whether_it_keeps_its_error_budget(fields, text
         (1_234_560_000_000, "$1,234.56"),
         (12_300_000, "$0.0123"),
         (999_600_000, "$1.00"),
-        (-2_500_000_000, "-$2.50"),
+        (-2_500_000_000, "\N{MINUS SIGN}$2.50"),
         (7, "$0.00000000700"),
     ],
 )
@@ -133,7 +140,8 @@ def test_dollars_are_read_at_a_glance(nanos: int | None, shown: str) -> None:
     ("amounts", "shown"),
     [
         ((150, 100), "+50 %"),
-        ((50, 100), "-50 %"),
+        ((50, 100), "\N{MINUS SIGN}50 %"),
+        ((1_300, 10), "+12,900 %"),
         ((5, 0), "new"),
         ((0, 0), "0 %"),
         ((None, 5), "?"),
@@ -187,7 +195,8 @@ def test_the_first_reason_of_each_feature_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "shown"), [(None, "?"), (950, "950"), (12_345, "12.3 k"), (4_500_000, "4.5 M")]
+    ("count", "shown"),
+    [(None, "?"), (950, "950"), (12_345, "12.3 k"), (4_500_000, "4.5 M"), (3_100_000_000, "3.1 B")],
 )
 def test_tokens_are_read_at_a_glance(count: int | None, shown: str) -> None:
     assert formatting.tokens(count) == shown
@@ -198,7 +207,7 @@ def test_tokens_are_read_at_a_glance(count: int | None, shown: str) -> None:
     [
         (1_234_567_890_000, "$1,234.57"),
         (610_000_000, "$0.61"),
-        (-610_000_000, "-$0.61"),
+        (-610_000_000, "\N{MINUS SIGN}$0.61"),
         (13_600_000, "$0.0136"),
         (None, "?"),
     ],

@@ -177,7 +177,8 @@ def test_cache_marks_stand_with_the_misses_where_any_were_sent(pages: CallPagesB
     html = pages.text(path)
 
     assert "marks-title" not in bare
-    assert "Cache marks: paid ahead $0.0123, earned back $0.00420, net -$0.00810." in html
+    net = "net \N{MINUS SIGN}$0.00810."
+    assert f"Cache marks: paid ahead $0.0123, earned back $0.00420, {net}" in html
     assert "Paid ahead: the surcharge for storing prompts in the cache." in html
     assert "without calls of the control arm" in html
     assert "Lost now: $0.00810." in html
