@@ -12,7 +12,6 @@ import msgspec
 
 from dashboards.reports import (
     ALL_CALLS,
-    TAG_PREFIX,
     Part,
     ReportPeriod,
     Reports,
@@ -24,7 +23,7 @@ from dashboards.reports import (
     tag_part,
 )
 from dashboards.savings_headline import SavingsHeadline
-from slo.usage import MAX_TAG_KEYS, TAG_KEY, Usage
+from slo.usage import MAX_TAG_KEYS, TAG_KEY, TAG_PREFIX, Usage
 
 FixedDimension = Literal[
     "team", "feature", "model", "key", "user", "route", "provider", "upstream", "day", "month"

@@ -24,7 +24,8 @@ from dashboards.cost_reports import (
     next_month,
     usd_decimal,
 )
-from dashboards.reports import TAG_PREFIX, ReportPeriod, is_tag
+from dashboards.reports import ReportPeriod, is_tag
+from slo.usage import TAG_PREFIX
 
 #: Dimensions of a report from which the charges are made.
 FOCUS_DIMENSIONS: Final[tuple[Dimension, ...]] = (

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, Literal, NewType, Protocol, get_args
 from zoneinfo import ZoneInfo
 
-from slo.usage import Usage
+from slo.usage import TAG_PREFIX, Usage
 
 TagPart = NewType("TagPart", str)
 """A key of callers' metadata as a dimension, such as ``tag:customer``."""
@@ -19,8 +19,6 @@ Part = FixedPart | TagPart
 
 BY_TEAM: tuple[Part, ...] = ("team",)
 FIXED_PARTS: Final[tuple[FixedPart, ...]] = get_args(FixedPart)
-#: Beginning of dimensions that are tags.
-TAG_PREFIX: Final = "tag:"
 #: Rows of a report that is split by user or tag.
 MAX_USERS = 1_000
 #: Calls of a period, the newest, whose times percentiles are computed of.

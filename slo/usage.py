@@ -8,6 +8,8 @@ import msgspec
 #: Tag keys of one team that count, and the form of each.
 MAX_TAG_KEYS: Final = 4
 TAG_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+#: Beginning of dimensions that are tags.
+TAG_PREFIX: Final = "tag:"
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -162,6 +162,7 @@ class CostPages(Pages):
         if isinstance(answer, PendingReport):
             return await self._pending_report(viewer, answer)
         report = answer.report
+        tags = await self.operations.scheduled_reports.tag_dimensions(viewer)
         return await self.site.html(
             "reports.html",
             viewer,
@@ -170,8 +171,7 @@ class CostPages(Pages):
             read_at=answer.read_at,
             last=report.period.days[-1].first,
             params={**request.query_params, "by": ",".join(report.by)},
-            dimensions=DIMENSIONS,
-            tags=[name for name in report.by if is_tag(name)],
+            dimensions=[*DIMENSIONS, *sorted({*tags, *filter(is_tag, report.by)})],
             presets=_REPORT_PRESETS,
             api=f"{API_PATH}/reports/cost",
             rows=await run_in_threadpool(dearest_rows, report, _MAX_ROWS),

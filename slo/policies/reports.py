@@ -12,8 +12,15 @@ from slo.budgets.budget import EVERY
 from slo.policies.entries import TEAM, name_field
 from slo.policies.sinks import environment_variable
 from slo.toml.fields import Field, one_of, read_fields
-from slo.toml.table_reader import TableReader, checked_choice, checked_value, describe_value
-from slo.usage import MAX_TAG_KEYS, TAG_KEY
+from slo.toml.nodes import Node
+from slo.toml.problems import Problem
+from slo.toml.table_reader import (
+    TableReader,
+    checked_choice,
+    checked_value,
+    describe_value,
+)
+from slo.usage import MAX_TAG_KEYS, TAG_KEY, TAG_PREFIX
 
 #: Dimensions of a cost report, as `dashboards.cost_reports` has them.
 DIMENSIONS: Final = (
@@ -80,8 +87,22 @@ def _dimensions(table: TableReader, field: Field) -> tuple[str, ...]:
     nodes = table.elements(field.key)
     if not nodes and isinstance(table.nodes[field.key].value, list):
         table.add_problem(field.key, "is empty", f"write some of {', '.join(DIMENSIONS)}")
-    names = (checked_choice(node, DIMENSIONS, table.problems) for node in nodes)
-    return tuple(dict.fromkeys(name for name in names if name))
+    names = dict.fromkeys(_dimension(node, table.problems) for node in nodes)
+    if sum(is_tag_dimension(name) for name in names) > MAX_TAG_KEYS:
+        table.add_problem(field.key, "has too many tags", f"write at most {MAX_TAG_KEYS}")
+    return tuple(filter(None, names))
+
+
+def _dimension(node: Node, problems: list[Problem]) -> str:
+    """The dimension that a node names; "" where there is none such."""
+    if isinstance(node.value, str) and is_tag_dimension(node.value):
+        return node.value
+    return checked_choice(node, DIMENSIONS, problems)
+
+
+def is_tag_dimension(name: str) -> bool:
+    """True for a tag as a dimension, such as `tag:customer`."""
+    return name.startswith(TAG_PREFIX) and bool(TAG_KEY.fullmatch(name, len(TAG_PREFIX)))
 
 
 def _addresses(table: TableReader, field: Field) -> tuple[str, ...]:
@@ -140,7 +161,12 @@ def _keys(table: TableReader, field: Field) -> tuple[str, ...]:
 FIELDS: Final = (
     name_field("assistants-weekly"),
     TEAM,
-    Field("by", _dimensions, ("team",), f"`{'`, `'.join(DIMENSIONS)}`"),
+    Field(
+        "by",
+        _dimensions,
+        ("team",),
+        f"`{'`, `'.join(DIMENSIONS)}`, or `tag:KEY` for a [tag](#tags), at most 4",
+    ),
     Field(
         "every",
         ReportInterval,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.access import Action
+from dashboards.access import Action, Viewer
 from dashboards.report_periods import current_period, period_name
 from dashboards.reports import ReportPeriod
 from proxy.pages.resources.api import Resource
@@ -17,6 +17,7 @@ from proxy.store.sql.report_deliveries import ReportDelivery
 from proxy.store.store import Store
 from slo.budgets.budget import EVERY
 from slo.policies.reports import ScheduledReport
+from slo.usage import TAG_PREFIX
 
 #: Deliveries of one report that are shown.
 MAX_DELIVERIES: Final = 20
@@ -94,11 +95,23 @@ class ReportDeliveriesResource(Resource):
         if not reports:
             return []
         if viewer.teams is not None:
-            teams = await self._ask("teams", self._store.teams.all) or ()
-            own = viewer.teams | {team.name for team in teams if team.id in viewer.teams}
+            own = await self._own_teams(viewer.teams)
             reports = tuple(report for report in reports if report.team in own - {EVERY})
         by_report = await self._ask("report deliveries", lambda: self._read(reports)) or {}
         return [self._view(report, by_report.get(report.name)) for report in reports]
+
+    async def tag_dimensions(self, viewer: Viewer) -> Sequence[str]:
+        """The tags that calls of a viewer's teams may have, as dimensions, in order."""
+        rules = self._reloader.snapshot.policies.tags
+        if viewer.teams is not None and rules:
+            own = await self._own_teams(viewer.teams)
+            rules = tuple(rule for rule in rules if rule.team in own | {EVERY})
+        return sorted({TAG_PREFIX + key for rule in rules for key in rule.keys})
+
+    async def _own_teams(self, ids: frozenset[str]) -> frozenset[str]:
+        """Ids and names of these teams."""
+        teams = await self._ask("teams", self._store.teams.all) or ()
+        return ids | {team.name for team in teams if team.id in ids}
 
     def _read(self, reports: Sequence[ScheduledReport]) -> Mapping[str, Sequence[ReportDelivery]]:
         """The last deliveries of each report, by the report's name; blocks."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from dashboards.cost_formats import cost_document
-from dashboards.cost_reports import DIMENSIONS, CostReport, Dimension
+from dashboards.cost_reports import CostReport, read_dimensions
 from dashboards.report_mail import ReportMail, report_mail
 from dashboards.report_periods import period_name
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
@@ -19,8 +19,6 @@ from proxy.store.store import Store
 from slo.alert import stable_id
 from slo.budgets.budget import EVERY
 from slo.policies.reports import ScheduledReport
-
-_DIMENSIONS: Final[Mapping[str, Dimension]] = {dimension: dimension for dimension in DIMENSIONS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +74,8 @@ def report_content(
         if not team_ids:
             raise OperatorError(f"there is no team {scheduled.team}")
         only = SpendFilter(teams=team_ids)
-    by = [_DIMENSIONS[dimension] for dimension in scheduled.by]
     return ReportContent(
         scheduled=scheduled,
-        report=figures.cost_report(period, by, only),
+        report=figures.cost_report(period, read_dimensions(scheduled.by), only),
         teams=teams,
     )

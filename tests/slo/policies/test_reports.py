@@ -55,6 +55,12 @@ def test_a_short_report_is_of_all_teams_by_team_in_utc() -> None:
     assert reports("") == ()
 
 
+def test_a_report_can_be_split_by_tags() -> None:
+    (report,) = reports(with_(by='["team", "tag:customer"]'))
+
+    assert report.by == ("team", "tag:customer")
+
+
 def test_a_report_has_the_dimensions_of_cost_reports() -> None:
     assert DIMENSIONS == cost_reports.DIMENSIONS
 
@@ -69,6 +75,8 @@ def test_a_report_has_the_dimensions_of_cost_reports() -> None:
         ({"by": "[]"}, "by: is empty"),
         ({"by": '"team"'}, "by: is the string"),
         ({"by": '["team", "fture"]'}, "did you mean feature?"),
+        ({"by": '["tag:"]'}, 'names "tag:", which is not known'),
+        ({"by": '["tag:a", "tag:b", "tag:c", "tag:d", "tag:e"]'}, "by: has too many tags"),
         ({"mail_to": ""}, "mail_to: is missing, and so is url_env"),
         ({"mail_to": "[]"}, "mail_to: has 0 addresses"),
         ({"mail_to": '["Ann <ann@example.com>"]'}, 'is the string "Ann <ann@example.com>"'),

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.reports import TAG_PREFIX, Part, SpendFilter, is_tag
+from dashboards.reports import Part, SpendFilter, is_tag
 from dashboards.views.calls import CallRow, CallStory, CallsView
 from dashboards.views.minutes import WINDOW_SECONDS, MinutesWindow
 from proxy.catalog.catalog import Catalog
@@ -32,6 +32,7 @@ from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.views.calls import CallSearch, calls_view
 from proxy.store.store import Store
+from slo.usage import TAG_PREFIX
 
 T = TypeVar("T")
 

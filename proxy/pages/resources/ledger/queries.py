@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from dashboards.access import Viewer
 from dashboards.report_periods import BucketUnit, TimeBuckets, time_buckets
-from dashboards.reports import TAG_PREFIX, Part, ReportPeriod, SpendFilter, TagPart, tag_part
+from dashboards.reports import Part, ReportPeriod, SpendFilter, TagPart, tag_part
 from dashboards.views.costs import NO_VALUE
 from proxy.errors import CallerError
-from slo.usage import TAG_KEY
+from slo.usage import TAG_KEY, TAG_PREFIX
 
 _USUAL_DAYS: Final = 30
 _MAX_DAYS: Final = 3_700

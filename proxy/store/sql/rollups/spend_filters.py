@@ -9,9 +9,9 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.types import Integer
 
-from dashboards.reports import TAG_PREFIX, Part, SpendFilter, is_tag
+from dashboards.reports import Part, SpendFilter, is_tag
 from proxy.store.sql import schema
-from slo.usage import TAG_KEY
+from slo.usage import TAG_KEY, TAG_PREFIX
 
 Columns = ReadOnlyColumnCollection[str, Any]
 

@@ -1,6 +1,7 @@
 """Scheduled reports as people see them: when the next is due, what was sent, and what failed."""
 
 import json
+import re
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -28,6 +29,16 @@ team = "{OWN_TEAM}"
 every = "month"
 url_env = "REPORTS_TEST_URL"
 secret_env = "REPORTS_TEST_SECRET"
+
+[[tags]]
+name = "own"
+team = "{OWN_TEAM}"
+keys = ["job"]
+
+[[tags]]
+name = "other"
+team = "other"
+keys = ["customer"]
 """
 
 
@@ -94,6 +105,15 @@ def test_a_report_that_cannot_be_sent_says_what_is_missing(dashboard: Dashboard)
 
     assert text == ["The report `weekly` is not mailed: THRIFTGATE_SMTP_URL is not set."]
     assert "REPORTS_TEST_URL is not set" in page(dashboard)
+
+
+def offered_tags(html: str) -> list[str]:
+    return re.findall(r'name="by" value="(tag:[^"]+)"', html)
+
+
+def test_a_report_offers_the_tags_that_a_viewers_teams_name(dashboard: Dashboard) -> None:
+    assert offered_tags(page(dashboard)) == ["tag:customer", "tag:job"]
+    assert offered_tags(page(dashboard, Role.VIEWER)) == ["tag:job"]
 
 
 def test_a_member_sees_reports_of_own_teams_alone(dashboard: Dashboard) -> None:

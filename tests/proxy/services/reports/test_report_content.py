@@ -8,8 +8,15 @@ from proxy.services.alerts.webhook import SIGNATURE, TIMESTAMP, signature
 from proxy.services.reports.report_content import ReportContent, report_content
 from proxy.store.store import Store
 from slo.policies.reports import ReportInterval
+from tests.fakes.receipts import a_receipt
 from tests.fakes.savings import catalog_of_provider, figures_of
-from tests.fakes.scheduled_reports import DUE, WEEK, a_scheduled_report, calls_of_two_teams
+from tests.fakes.scheduled_reports import (
+    DUE,
+    WEEK,
+    a_scheduled_report,
+    calls_of_two_teams,
+    keep,
+)
 
 PERIOD = named_period(ReportInterval.WEEK, WEEK, "UTC")
 
@@ -32,6 +39,14 @@ def test_providers_are_those_of_the_catalog(store: Store) -> None:
     calls_of_two_teams(store)
 
     assert [row.values for row in content(store, by=("provider",)).report.rows] == [("acme",)]
+
+
+def test_a_scheduled_report_can_be_split_by_a_tag(store: Store) -> None:
+    tagged = a_receipt(1, team="t", tags=(("customer", "c1"),), cost_nanos=9)
+    keep(store, tagged, a_receipt(2, team="t", cost_nanos=2))
+    report = content(store, by=("tag:customer",)).report
+
+    assert [(row.values, row.sums.cost_nanos) for row in report.rows] == [(("",), 2), (("c1",), 9)]
 
 
 def test_a_team_that_does_not_exist_is_named(store: Store) -> None:
