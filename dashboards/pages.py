@@ -20,6 +20,7 @@ from dashboards.cost_plot import cost_plot
 from dashboards.fast_path_savings import fast_path_sentence
 from dashboards.savings_headline import uncounted_sentence
 from dashboards.views.calls import CALL_COLUMNS
+from dashboards.views.comparisons import comparison_name
 from dashboards.views.replay import CostCurves
 
 #: The path of the pages.
@@ -193,6 +194,7 @@ def _template_environment() -> Environment:
     made.filters["fast_path_sentence"] = fast_path_sentence
     made.filters["uncounted_sentence"] = uncounted_sentence
     made.filters["cost_plot"] = cost_plot
+    made.filters["comparison_name"] = comparison_name
     made.globals["home"] = HOME
     made.globals["call_columns"] = CALL_COLUMNS
     return made

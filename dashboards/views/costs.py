@@ -108,7 +108,11 @@ class CostsView:
         starts: The beginning of each bucket, in seconds since the epoch.
         end: End of the last bucket, the same.
         series: The layers, the dearest first, and all others last.
-        before_first: The first day of that period; it ends where this one begins.
+        before: Sums of the period that this one is compared with.
+        before_first: The first day of that period.
+        before_last: Its last day, included.
+        before_nanos: Cost of those of its buckets that stand for these, in their order; at most
+            as many.
         unattributed_nanos: Cost of calls that name no feature.
         unattributed_share: Its share of the cost; null where there was none.
         unpriced_share: The share of attempts at no known price; null without attempts.
@@ -126,6 +130,8 @@ class CostsView:
     total: CostAmounts
     before: CostAmounts
     before_first: date
+    before_last: date
+    before_nanos: Sequence[int]
     unattributed_nanos: int
     unattributed_share: float | None
     unpriced_share: float | None

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.report_periods import BucketUnit
 from dashboards.reports import ReportPeriod
+from dashboards.views.comparisons import Comparison
 from dashboards.views.costs import CostDimension, CostsView
 from proxy.errors import Unready
 from proxy.pages.resources.api import Resource
@@ -38,6 +39,9 @@ class CostsQuery(FilterQuery):
 
     by: CostDimension = Field("team", description="The dimension of the stack.")
     unit: BucketUnit | None = Field(None, description="Length of a bucket; one that suits.")
+    compare: Comparison = Field(
+        "previous", description="The period before, or the same days a month ago."
+    )
     top: int = Field(8, ge=1, le=_MAX_SERIES, description="Values kept apart, the dearest.")
 
     @property
@@ -73,6 +77,7 @@ class Costs(Resource):
             only=query.spend_filter(viewer, providers),
             providers=providers,
             today=local_day(now, period.zone),
+            compare=query.compare,
         )
 
     @route("GET", "/costs", name="costs", response_model=CostsView)

@@ -19,8 +19,9 @@ from sqlalchemy import (
 )
 
 from dashboards.cost_reports import CostSums
-from dashboards.report_periods import period_before, time_buckets
+from dashboards.report_periods import time_buckets
 from dashboards.reports import Part, ReportPeriod, SpendFilter, reads_receipts
+from dashboards.views.comparisons import Comparison, compared_edges, compared_period
 from dashboards.views.costs import (
     FORECAST_DAYS,
     CostAmounts,
@@ -62,20 +63,28 @@ _RECEIPT_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostsQuestion(SeriesQuestion[CostDimension]):
-    """A question for costs; ``today`` is the day of now in the period's time zone."""
+    """A question for costs.
+
+    Attributes:
+        today: The day of now in the period's time zone.
+        compare: The period that this one is compared with.
+    """
 
     today: date
+    compare: Comparison = "previous"
 
 
 def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
-    """Costs of a period beside the one before; blocks."""
-    earlier = period_before(question.period)
-    edges = (earlier.bounds[0], *question.buckets.edges)
+    """Costs of a period beside an earlier one; blocks."""
+    earlier = compared_period(question.period, question.compare)
+    earlier_edges = compared_edges(question.buckets, question.period, earlier)
     query = ValueQuery(
         part=question.part, labels=question.labels, addends=_costs, only=question.only
     )
     with read_transaction(readers.engine, is_snapshot=True) as connection:
-        periods, by_bucket = spend_by_value(connection, edges, query, question.top)
+        edges = question.buckets.edges
+        periods, by_bucket = spend_by_value(connection, earlier.bounds, edges, query, question.top)
+        before = costs_by_bucket(connection, earlier_edges, question.only)
     values = {value for _, value in (*periods, *by_bucket)}
     total = [add_up(sums for key, sums in periods.items() if key[0] == n) for n in (0, 1)]
     whole = _cost_sums(total[1])
@@ -89,6 +98,8 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         total=_amounts(total[1]),
         before=_amounts(total[0]),
         before_first=earlier.first,
+        before_last=earlier.days[-1].first,
+        before_nanos=before[:size],
         unattributed_nanos=total[1].get("unattributed_nanos", 0),
         unattributed_share=share(total[1].get("unattributed_nanos", 0), whole.priced_nanos),
         unpriced_share=share(whole.unpriced, whole.attempts),
@@ -97,7 +108,11 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
 
 
 def spend_by_value(
-    connection: Connection, edges: Sequence[int], query: ValueQuery, limit: int
+    connection: Connection,
+    earlier: tuple[int, int],
+    edges: Sequence[int],
+    query: ValueQuery,
+    limit: int,
 ) -> tuple[Sums, Sums]:
     """Spend of two periods by value, and the costs of the later one by bucket.
 
@@ -105,23 +120,39 @@ def spend_by_value(
 
     Args:
         connection: Of one transaction, all of whose statements see the same rows.
-        edges: Beginning of the period before, beginnings of buckets, and the end of the last, in
-            seconds since the epoch: whole quarters of an hour.
+        earlier: Beginning and end of the earlier period, in seconds since the epoch, as all edges:
+            whole quarters of an hour.
+        edges: Beginnings of the later one's buckets, and the end of the last.
         limit: Values kept apart, those that cost most in the period.
 
     Returns:
-        Sums of the period before, bucket 0, and of the period, bucket 1; its costs and calls.
+        Sums of the earlier period, bucket 0, and of the later, bucket 1; its costs and calls.
     """
-    read, periods = _reader(connection, query), (edges[0], edges[1], edges[-1])
+    read, period = _reader(connection, query), (edges[0], edges[-1])
     whole = replace(query, addends=_addends)
     if query.part == "user":  # of many users, few come back
-        shown = _dearest_users(connection, periods[1:], query.only, limit)
-        sums = value_sums(read, periods, replace(whole, shown=shown))
+        shown = _dearest_users(connection, period, query.only, limit)
+        sums = _period_sums(read, earlier, period, replace(whole, shown=shown))
     else:
-        every = value_sums(read, periods, whole)
+        every = _period_sums(read, earlier, period, whole)
         shown = largest_values(every, "cost_nanos", limit, bucket=1)
         sums = merge_unshown(every, shown)
-    return sums, value_sums(read, edges[1:], replace(query, shown=shown, hour_addends=_costs))
+    return sums, value_sums(read, edges, replace(query, shown=shown, hour_addends=_costs))
+
+
+def _period_sums(
+    read: Read, earlier: tuple[int, int], later: tuple[int, int], query: ValueQuery
+) -> Sums:
+    """Sums of two periods, buckets 0 and 1, between which time may lie that counts nowhere."""
+    if earlier[1] == later[0]:
+        return value_sums(read, (*earlier, later[1]), query)
+    places = {0: 0, 2: 1}
+    sums = value_sums(read, (*earlier, *later), query)
+    return {
+        (places[bucket], value): numbers
+        for (bucket, value), numbers in sums.items()
+        if bucket in places
+    }
 
 
 def costs_by_bucket(connection: Connection, edges: Sequence[int], only: SpendFilter) -> list[int]:

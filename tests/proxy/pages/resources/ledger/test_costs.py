@@ -136,6 +136,19 @@ def test_the_current_month_is_forecast_whatever_the_period(api: AdminApi) -> Non
     assert month["known_days"] == 28
 
 
+def test_costs_of_a_month_so_far_are_beside_the_same_days_a_month_ago(api: AdminApi) -> None:
+    api.keep(a_call(1, 1, cost_nanos=5), a_call(2, 27, cost_nanos=7), a_call(3, 31, cost_nanos=11))
+    days = {"from": "2026-11-01", "to": "2026-11-26"}
+    before = {
+        compare: api.ok("/costs", compare=compare, **days) for compare in ("previous", "month")
+    }
+    month = before["month"]
+
+    assert (before["previous"]["before"]["cost_nanos"], month["before"]["cost_nanos"]) == (18, 11)
+    assert (month["before_first"], month["before_last"]) == ("2026-10-01", "2026-10-26")
+    assert (len(month["before_nanos"]), sum(month["before_nanos"])) == (26, 11)
+
+
 @pytest.mark.parametrize(
     ("query", "code", "param"),
     [

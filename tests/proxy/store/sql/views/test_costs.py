@@ -75,7 +75,8 @@ def spend(
     """Sums of the period before and of the period by value, and the costs of each bucket."""
     query = ValueQuery(part=part, labels=labels, addends=_costs, only=only)
     with read_transaction(engine, is_snapshot=True) as connection:
-        return spend_by_value(connection, edges, query, limit)
+        earlier = edges[0], edges[1]
+        return spend_by_value(connection, earlier, edges[1:], query, limit)
 
 
 def costs(sums: Sums) -> dict[tuple[Any, ...], int]:
@@ -130,6 +131,21 @@ def test_the_dearest_are_those_of_the_period_and_not_of_the_one_before(engine: E
         periods, _ = spend(engine, part, edges, limit=1)
 
         assert set(periods) == {(0, OTHER_VALUES), (1, value)}
+
+
+def test_time_between_two_periods_counts_in_neither(ledger: Engine) -> None:
+    earlier, edges = (FIRST, FIRST + 86_400), (FIRST + 3 * 86_400, FIRST + 4 * 86_400)
+    parts: tuple[Part, ...] = ("team", "user")
+    for part in parts:
+        query = ValueQuery(part=part, addends=_costs, only=ALL_CALLS)
+        with read_transaction(ledger, is_snapshot=True) as connection:
+            periods, _ = spend_by_value(connection, earlier, edges, query, 50)
+        for bucket, bounds in enumerate((earlier, edges)):
+            nanos = sum(each.cost_nanos or 0 for each in calls_between(*bounds))
+            assert (
+                sum(each["cost_nanos"] for key, each in periods.items() if key[0] == bucket)
+                == nanos
+            )
 
 
 def test_upstreams_of_one_provider_are_one_value(ledger: Engine) -> None:

@@ -1,0 +1,72 @@
+"""The period that a period is compared with, its buckets, and its name; for pages and the API."""
+
+from datetime import date, timedelta
+from itertools import count
+from typing import Final, Literal
+
+from dashboards.cost_reports import next_month
+from dashboards.report_periods import TimeBuckets, period_before, time_buckets
+from dashboards.reports import ReportPeriod
+
+Comparison = Literal["previous", "month"]
+"""``previous`` is as long and ends where the period begins, ``month`` the same days a month ago."""
+
+_DAY: Final = timedelta(days=1)
+_DASH: Final = "–"  # noqa: RUF001 - the sign of ranges
+
+
+def compared_period(period: ReportPeriod, comparison: Comparison) -> ReportPeriod:
+    """The earlier period that a period is compared with; both are apart.
+
+    Before whole months come as many whole months. The same days a month ago are those of the last
+    month before which is apart from the period, as far as it has them.
+    """
+    if comparison == "previous" or _is_whole_months(period.first, period.end):
+        return period_before(period)
+    last = period.end - _DAY
+    months = next(n for n in count(1) if _months_ago(last, n) < period.first)
+    first, end = _months_ago(period.first, months), _months_ago(last, months) + _DAY
+    return ReportPeriod(first=first, end=end, zone=period.zone)
+
+
+def compared_edges(
+    buckets: TimeBuckets, period: ReportPeriod, earlier: ReportPeriod
+) -> tuple[int, ...]:
+    """Edges of the earlier buckets that stand for those of a period, the first for the first."""
+    if buckets.unit != "week":
+        return time_buckets(earlier, buckets.unit).edges
+    days = zip(period.days, earlier.days, strict=False)
+    starts = [
+        before.bounds[0]
+        for place, (day, before) in enumerate(days)
+        if not place or day.first.weekday() == 0
+    ]
+    return (*starts, earlier.bounds[1])
+
+
+def comparison_name(first: date, last: date, before_first: date, before_last: date) -> str:
+    """The earlier period in words, such as ``previous 30 days`` or ``15 November``."""
+    end, before_end, days = last + _DAY, before_last + _DAY, (last - first).days + 1
+    if _is_whole_months(first, end) and _is_whole_months(before_first, before_end):
+        is_one = next_month(before_first) == before_end
+        return (
+            f"{before_first:%B %Y}" if is_one else f"{before_first:%B} {_DASH} {before_last:%B %Y}"
+        )
+    if before_end == first and (before_end - before_first).days == days:
+        return "previous day" if days == 1 else f"previous {days} days"
+    if before_first == before_last:
+        return f"{before_first.day} {before_first:%B}"
+    if f"{before_first:%Y-%m}" == f"{before_last:%Y-%m}":
+        return f"{before_first.day}{_DASH}{before_last.day} {before_last:%B}"
+    return f"{before_first.day} {before_first:%B} {_DASH} {before_last.day} {before_last:%B}"
+
+
+def _is_whole_months(first: date, end: date) -> bool:
+    return first.day == end.day == 1 and first < end
+
+
+def _months_ago(day: date, months: int) -> date:
+    """The same day so many months before; the last of that month where it has no such day."""
+    index = day.year * 12 + day.month - 1 - months
+    first = date(index // 12, index % 12 + 1, 1)
+    return min(first.replace(day=1) + timedelta(days=day.day - 1), next_month(first) - _DAY)

@@ -1,0 +1,67 @@
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboards.report_periods import time_buckets
+from dashboards.reports import ReportPeriod
+from dashboards.views.comparisons import compared_edges, compared_period, comparison_name
+
+
+def a_period(first: str, last: str, zone: str = "UTC") -> ReportPeriod:
+    end = date.fromisoformat(last) + timedelta(days=1)
+    return ReportPeriod(first=date.fromisoformat(first), end=end, zone=zone)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "comparison", "before_first", "before_last", "name"),
+    [
+        ("2026-12-02", "2026-12-31", "previous", "2026-11-02", "2026-12-01", "previous 30 days"),
+        ("2026-12-01", "2026-12-01", "previous", "2026-11-30", "2026-11-30", "previous day"),
+        ("2026-12-01", "2026-12-01", "month", "2026-11-01", "2026-11-01", "1 November"),
+        ("2026-12-01", "2026-12-15", "month", "2026-11-01", "2026-11-15", "1-15 November"),
+        ("2026-11-01", "2026-11-30", "month", "2026-10-01", "2026-10-31", "October 2026"),
+        ("2026-11-01", "2026-11-30", "previous", "2026-10-01", "2026-10-31", "October 2026"),
+        ("2026-11-01", "2026-12-31", "month", "2026-09-01", "2026-10-31",
+         "September - October 2026"),
+        ("2026-03-01", "2026-03-30", "month", "2026-02-01", "2026-02-28", "1-28 February"),
+        ("2026-11-28", "2026-12-04", "month", "2026-10-28", "2026-11-04",
+         "28 October - 4 November"),
+    ],
+)  # fmt: skip
+def test_a_period_is_compared_with_an_earlier_one_that_has_a_name(
+    first: str, last: str, comparison, before_first: str, before_last: str, name: str
+) -> None:
+    period = a_period(first, last)
+    earlier = compared_period(period, comparison)
+    days = (earlier.first, earlier.days[-1].first)
+
+    assert tuple(map(str, days)) == (before_first, before_last)
+    words = comparison_name(period.first, period.days[-1].first, *days)
+    assert words.replace("\N{EN DASH}", "-") == name
+
+
+@given(
+    first=st.dates(date(2000, 3, 1), date(2090, 1, 1)),
+    days=st.integers(1, 200),
+    comparison=st.sampled_from(["previous", "month"]),
+)
+def test_an_earlier_period_ends_before_its_period_begins(
+    first: date, days: int, comparison
+) -> None:
+    period = ReportPeriod(first=first, end=first + timedelta(days=days), zone="Europe/Berlin")
+    earlier = compared_period(period, comparison)
+
+    assert earlier.first < earlier.end <= period.first
+
+
+@pytest.mark.parametrize("unit", ["hour", "day", "week", "month"])
+def test_earlier_buckets_fill_their_period_and_begin_as_far_from_its_start(unit) -> None:
+    period = a_period("2026-11-24", "2026-11-30", "Europe/Berlin")
+    earlier = compared_period(period, "previous")
+    edges = compared_edges(time_buckets(period, unit), period, earlier)
+    now = time_buckets(period, unit).edges
+
+    assert (edges[0], edges[-1]) == earlier.bounds
+    assert [edge - edges[0] for edge in edges] == [edge - now[0] for edge in now]
