@@ -220,7 +220,10 @@ def _own_usage(
     """The routes of the page of a key's own usage, and of its twin for programs."""
     now, authenticate = context.now, key_authentication(context)
     limits = KeyLimitReader(lambda: reloader.snapshot.policies.budgets, counters, now)
-    return own_usage_routers(context.opened, access.viewer, authenticate, limits.read, (now, ticks))
+    ask = StoreQuestions(context.opened)
+    return own_usage_routers(
+        context.opened, ask, access.viewer, authenticate, limits.read, (now, ticks)
+    )
 
 
 def _operations(

@@ -55,6 +55,7 @@ from proxy.store.sql.access.audit_log import AuditedChange
 from proxy.store.sql.access.users import UserRecord
 from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.store import Store
+from tests.fakes.admin_api import PATIENCE_S
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
 from tests.fakes.call_dependencies import LoopTasks
@@ -106,7 +107,7 @@ class Dashboard:
 
     def __post_init__(self) -> None:
         self._loop = asyncio.Runner()  # one for all requests, as in a gateway
-        ask, store = StoreQuestions(self.store), self.store
+        ask, store = StoreQuestions(self.store, PATIENCE_S), self.store
         methods = SignInMethods(
             store.users, ask, None, (self.now, self.now), KnownBrowsers(store.secret)
         )
@@ -162,6 +163,7 @@ class Dashboard:
         )
         for routes in own_usage_routers(
             self.store,
+            StoreQuestions(self.store, PATIENCE_S),
             self.access.viewer,
             key_authentication(around),
             limits.read,

@@ -146,6 +146,7 @@ class KeyUsageResource:
 
 def own_usage_routers(
     store: Store,
+    ask: StoreQuestions,
     read_viewer: ReadViewer,
     authenticate: Authenticate,
     read_limits: Callable[[Key], Awaitable[Sequence[KeyLimitView]]],
@@ -154,12 +155,12 @@ def own_usage_routers(
     """The routes of the page and of its twin for programs, over a store.
 
     Args:
+        ask: Not that of the admin pages: holders of keys must not take their places.
         authenticate: Finds the key that came with a program's request.
         clocks: Seconds since the epoch, and seconds of a clock that goes forward.
     """
     now, ticks = clocks
-    # Not the admin pages' questions: holders of keys must not take their places.
-    resource = KeyUsageResource(StoreQuestions(store), read_limits, now)
+    resource = KeyUsageResource(ask, read_limits, now)
     cookies, limit = KeyCookies(store.secret, now), address_limit(ticks)
     pages = OwnUsagePages(store.keyring, resource.usage, read_viewer, cookies, limit, now)
     return [pages.router(), resource.router(authenticate)]

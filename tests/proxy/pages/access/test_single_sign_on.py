@@ -17,6 +17,7 @@ from proxy.pages.access.single_sign_on import (
 )
 from proxy.pages.store_questions import StoreQuestions
 from proxy.store.store import Store
+from tests.fakes.admin_api import PATIENCE_S
 from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard, new_cookie
@@ -45,7 +46,7 @@ class SignOnHarness:
             redirect_uri=REDIRECT_URI,
         )
         provider = IdentityProvider(settings, lambda: NOW, self.fake.transport())
-        ask, people = StoreQuestions(store), (store.users, store.teams)
+        ask, people = StoreQuestions(store, PATIENCE_S), (store.users, store.teams)
         single = SingleSignOn(provider, parse_group_roles(ROLES), people, ask, b"s" * 32)
         self.now = NOW
         routes = router(

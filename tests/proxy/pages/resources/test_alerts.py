@@ -17,6 +17,7 @@ from slo.budgets.budget import Budget, BudgetUnit
 from slo.objectives.objective import Metric, Objective
 from slo.policies.file import Policies
 from slo.window import Window, window_end
+from tests.fakes.admin_api import PATIENCE_S
 from tests.fakes.alerts import NOW, an_alert
 from tests.fakes.board import FakeBoard, an_open_alert, overview
 
@@ -31,7 +32,7 @@ HOUR = 3_600.0
 
 def resource(store: Store, board: FakeBoard | None = None, now: float = NOW) -> AlertsResource:
     policies = msgspec.structs.replace(Policies(), budgets=(BUDGET,), objectives=(OBJECTIVE,))
-    ask = StoreQuestions(store)
+    ask = StoreQuestions(store, PATIENCE_S)
     return AlertsResource(board or FakeBoard(), store, ask, lambda: policies, lambda: now)
 
 

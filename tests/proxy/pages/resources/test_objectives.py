@@ -10,6 +10,7 @@ from proxy.errors import CallerError
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.store_questions import StoreQuestions
 from proxy.store.store import Store
+from tests.fakes.admin_api import PATIENCE_S
 from tests.fakes.board import NOW, FakeBoard, a_ceiling, a_reroute, an_objective, overview
 
 ADMIN = Viewer(name="ann", role=Role.ADMIN)
@@ -28,7 +29,9 @@ class ObjectivesHarness:
         ceilings = [a_ceiling(name="all"), a_ceiling(name="others", team="other")]
         board = FakeBoard(overview(objectives=objectives, reroutes=reroutes, ceilings=ceilings))
         self.store = store
-        self.resource = ObjectivesResource(board, store, StoreQuestions(store), lambda: NOW)
+        self.resource = ObjectivesResource(
+            board, store, StoreQuestions(store, PATIENCE_S), lambda: NOW
+        )
 
 
 def test_a_member_sees_objectives_of_everyone_and_of_the_own_team(store: Store) -> None:
@@ -45,7 +48,7 @@ def test_a_member_sees_objectives_of_everyone_and_of_the_own_team(store: Store) 
 def timelines(store: Store, *reroutes: Reroute) -> dict[str, StateTimeline]:
     objectives = [an_objective(name="acme"), an_objective(name="dry", enforce="observe")]
     board = FakeBoard(overview(objectives=objectives, reroutes=list(reroutes)))
-    resource = ObjectivesResource(board, store, StoreQuestions(store), lambda: NOW)
+    resource = ObjectivesResource(board, store, StoreQuestions(store, PATIENCE_S), lambda: NOW)
     timelines = asyncio.run(resource.list(ADMIN)).timelines or ()
     return {timeline.objective: timeline for timeline in timelines}
 
@@ -132,7 +135,7 @@ def test_the_last_day_of_a_missed_objective_is_told_by_its_alerts(store: Store) 
         MissedTime(objective="another", began=NOW - 50, ended=None),
     ]
     board = FakeBoard(overview(objectives=[missed], reroutes=[], missed_times=times))
-    resource = ObjectivesResource(board, store, StoreQuestions(store), lambda: NOW)
+    resource = ObjectivesResource(board, store, StoreQuestions(store, PATIENCE_S), lambda: NOW)
     (timeline,) = asyncio.run(resource.list(ADMIN)).timelines or ()
 
     assert [(span.state, span.began, span.ended) for span in timeline.spans] == [

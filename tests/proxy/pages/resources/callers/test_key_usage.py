@@ -14,6 +14,7 @@ from proxy.store.sql.access.teams import KeyLimits
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from slo.usage import Usage
+from tests.fakes.admin_api import PATIENCE_S
 from tests.fakes.board import NOW
 from tests.fakes.clock import ManualClock
 from tests.fakes.dashboard import Dashboard
@@ -102,7 +103,7 @@ class CountedQuestions:
     """Questions to a store, counted by kind."""
 
     def __init__(self, store: Store) -> None:
-        self._questions = StoreQuestions(store)
+        self._questions = StoreQuestions(store, PATIENCE_S)
         self.counts = Counter[str]()
 
     async def view(self, kind: str, *question: Any) -> Any:

@@ -23,6 +23,7 @@ from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
+from tests.fakes.admin_api import PATIENCE_S
 from tests.fakes.board import NOW
 from tests.fakes.receipts import a_receipt
 
@@ -37,7 +38,7 @@ class FeaturesHarness:
         self.acme = store.teams.create("acme", now=NOW).id
         self.other = store.teams.create("other", now=NOW).id
         self.resource = FeaturesResource(
-            store, StoreQuestions(store), CompactionMode.OFF, lambda: NOW, 10_000_000
+            store, StoreQuestions(store, PATIENCE_S), CompactionMode.OFF, lambda: NOW, 10_000_000
         )
         for team in (self.acme, self.other):
             store.layouts.propose(LayoutScope(team, "chat", "gpt"), "d1", MOVES, NOW)

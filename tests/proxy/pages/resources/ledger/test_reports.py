@@ -16,6 +16,7 @@ from proxy.services.reports.background_reports import PendingReport
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.cost_reports import ReadReport
 from proxy.store.store import Store
+from tests.fakes.admin_api import PATIENCE_S
 from tests.fakes.board import NOW
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.receipts import a_receipt
@@ -40,7 +41,7 @@ class ReportsHarness:
         """A resource whose reports go to the background beyond so many receipts."""
         return CostReportsResource(
             self.store,
-            (StoreQuestions(self.store), LoopTasks()),
+            (StoreQuestions(self.store, PATIENCE_S), LoopTasks()),
             figures_of(self.store, NOW, catalog_of_provider("openai")),
             lambda: NOW,
             quick_receipts=quick_receipts,

@@ -18,7 +18,7 @@ from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from slo.usage import Usage
-from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
+from tests.fakes.admin_api import DAY, NOW, PATIENCE_S, AdminApi, of_team
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.receipts import a_receipt
 from tests.fakes.savings import figures_of
@@ -240,7 +240,7 @@ def test_the_control_arms_word_on_a_feature_is_for_those_who_see_its_team(
 ) -> None:
     planned: Any = {"team": "a", "conversation": "ab", "arm": "treated"}
     inserter(store._engine)([a_call(1, feature="x", **planned), a_call(2, feature="y", **planned)])
-    ask = StoreQuestions(store)
+    ask = StoreQuestions(store, PATIENCE_S)
     savings = SavingsResource(ask, figures_of(store, NOW, catalog), lambda: NOW)
 
     async def ask_measurement(team: str, feature: str) -> Sequence[MeasuredSaving] | None:
