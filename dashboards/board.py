@@ -255,6 +255,7 @@ class OpenAlert:
         id: Its id, by which its page is found.
         acknowledged_by: Name of the person who looks at it; "" for nobody.
         snoozed_until: Time until which it is snoozed; None where it is not.
+        snoozed_by: Name of the person who snoozed it; "" for nobody.
         stages: Number of stages that were reached.
         title: All of it in one sentence.
         facts: Known facts, as names and values.
@@ -271,6 +272,7 @@ class OpenAlert:
     id: str = ""
     acknowledged_by: str = ""
     snoozed_until: float | None = None
+    snoozed_by: str = ""
     stages: int = 1
 
 

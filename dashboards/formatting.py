@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-from dashboards.board import ObjectiveStatus, ReroutedCall
+from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.calls import CallForm, CallRow
 from dashboards.views.costs import CostsView
@@ -237,6 +237,11 @@ def subject_name(name: str) -> str:
 def level_name(name: str) -> str:
     """A fallback level, or what calls ask for."""
     return name or "as asked"
+
+
+def alert_facts(alert: OpenAlert) -> str:
+    """The facts of an alert with every digit, on one line."""
+    return ", ".join(f"{name}: {value}" for name, value in alert.facts)
 
 
 def call_ending(call: ReroutedCall) -> str:

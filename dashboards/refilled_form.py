@@ -21,6 +21,7 @@ _INPUT: Final = re.compile(r"<input\b([^>]*)>")
 _SELECT: Final = re.compile(r"<select\b([^>]*)>.*?</select>", re.DOTALL)
 _OPTION: Final = re.compile(r"<option\b([^>]*)>(.*?)</option>", re.DOTALL)
 _ATTRIBUTE: Final = re.compile(r'([^\s="]+)="([^"]*)"')
+_CODE: Final = re.compile(r"`([^`]*)`")
 _VALUE: Final = re.compile(r' value="[^"]*"')
 
 
@@ -78,8 +79,13 @@ def _with_open_details(before: str) -> str:
 
 def _faults(submitted: SubmittedForm) -> str:
     hidden = f'<input type="hidden" name="{PAGE_FIELD}" value="{escape(submitted.page)}">'
-    lines = "".join(f"<li>{escape(fault)}</li>" for fault in submitted.faults)
+    lines = "".join(f"<li>{_fault_html(fault)}</li>" for fault in submitted.faults)
     return f'{hidden}<div class="problem" role="alert"><ul>{lines}</ul></div>'
+
+
+def _fault_html(fault: str) -> str:
+    """A fault, with what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(fault))
 
 
 def _fill_fields(content: str, fields: Mapping[str, str]) -> str:

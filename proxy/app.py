@@ -103,10 +103,11 @@ async def gateway(
         async with _transport(settings, catalog) as pool, asyncio.TaskGroup() as group:
             tasks = BackgroundTasks(group)
             upkeep = begin_upkeep(tasks, opened, reloader, clock)
-            alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
+            url = settings.public_url
+            alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets, url)
             async with alerting as alerts:
                 telemetry.register(reloader, alerts)
-                reloader.follow(sinks_of_policies(alerts, opened, tasks, clock))
+                reloader.follow(sinks_of_policies(alerts, opened, tasks, clock, url))
                 context = AppContext(
                     settings=settings,
                     policies=policies,

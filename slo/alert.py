@@ -23,7 +23,10 @@ _MAX_TEXT_CHARS: Final = 400
 _MAX_NAME_CHARS: Final = 40
 _MAX_FACTS: Final = 16
 _MARK_HEX_DIGITS: Final = 8
-
+TEST_KIND: Final = "test"
+"""Kind of alerts that try a sink; they are kept nowhere."""
+#: From here on titles write dollars with two decimals.
+_CENTS_FROM: Final = NANOS // 10
 
 #: Names in Alertmanager, by kind of alert: those of the rules for Prometheus, so that one route or
 #: silence matches both. Other kinds are called after themselves.
@@ -180,15 +183,14 @@ def budget_alert(
         facts=(
             ("budget", budget.name),
             ("reached", f"{percent} %"),
-            ("limit", f"{format_amount(budget.unit, budget.limit)} a {budget.window.value}"),
-            ("spent", f"{format_amount(budget.unit, spent)}, {spent * 100 // budget.limit} %"),
-            ("left", format_amount(budget.unit, max(budget.limit - spent, 0))),
+            ("limit", f"{_full_amount(budget.unit, budget.limit)} a {budget.window.value}"),
+            ("spent", f"{_full_amount(budget.unit, spent)}, {spent * 100 // budget.limit} %"),
+            ("left", _full_amount(budget.unit, max(budget.limit - spent, 0))),
             ("window", window.window_name(budget.window, ends - 1)),
             ("starts anew", format_time(ends)),
         ),
         action=_action(budget, spent),
-        fix=f"Raise the limit of `{budget.name}` where it was set, in the policies file or on the"
-        " page of budgets, or spend less until then.",
+        fix=f"Raise the limit of {budget.name}, or spend less until it starts anew.",
         began=now,
         expires=ends,
     )
@@ -233,6 +235,14 @@ def format_amount(unit: BudgetUnit, of: int) -> str:
     return f"{sign}${whole:,}" + f".{part:09d}".rstrip("0").rstrip(".")
 
 
+def rounded_usd(nanos: int) -> str:
+    """Dollars to read at a glance: cents from ten cents on, below that three digits."""
+    dollars = Decimal(nanos).scaleb(-9)
+    if nanos >= _CENTS_FROM:
+        return f"${dollars:,.2f}"
+    return f"${round(dollars, 2 - dollars.adjusted()):f}" if nanos else "$0"
+
+
 def format_time(time: float) -> str:
     """A time to the minute, in UTC."""
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M} UTC"
@@ -249,8 +259,12 @@ def format_rough_duration(seconds: float) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
-def alert_lines(alert: Alert) -> list[str]:
-    """The lines below an alert's title: facts, time, cost, action, fix."""
+def alert_lines(alert: Alert, gateway_url: str = "") -> list[str]:
+    """The lines below an alert's title: facts, time, cost, action, fix, page.
+
+    Args:
+        gateway_url: URL at which browsers reach the gateway; "" where it is unknown.
+    """
     lines = [f"{name}: {value}" for name, value in alert.facts]
     if alert.ended is None:
         lines.append(f"since: {format_time(alert.began)}")
@@ -263,7 +277,23 @@ def alert_lines(alert: Alert) -> list[str]:
         lines.append(f"done: {alert.action}")
     if alert.fix and alert.ended is None:
         lines.append(f"to do: {alert.fix}")
+    if gateway_url and alert.kind != TEST_KIND:
+        lines.append(f"page: {alert_page(alert, gateway_url)}")
     return lines
+
+
+def alert_page(alert: Alert, gateway_url: str) -> str:
+    """URL of an alert's page."""
+    return f"{gateway_url}/admin/alerts/{alert.id}"
+
+
+def _full_amount(unit: BudgetUnit, of: int) -> str:
+    """The whole amount; of dollars two decimals at least."""
+    text = format_amount(unit, of)
+    if unit is not BudgetUnit.USD:
+        return text
+    whole, _, part = text.partition(".")
+    return f"{whole}.{part:0<2}"
 
 
 def _budget_digest(budget: Budget) -> str:
@@ -283,10 +313,8 @@ def _spend_title(budget: Budget, whose: str, spent: int) -> str:
     """The spend beside the limit: ``Spend of team acme: $41.20 of $50.00 this month``."""
     unit, limit = budget.unit, budget.limit
     subject = "Spend" if unit is BudgetUnit.USD else unit.value.capitalize()
-    if unit is BudgetUnit.USD and limit >= NANOS:
-        amounts = " of ".join(f"${Decimal(nanos).scaleb(-9):,.2f}" for nanos in (spent, limit))
-    elif unit is BudgetUnit.USD:
-        amounts = f"{format_amount(unit, spent)} of {format_amount(unit, limit)}"
+    if unit is BudgetUnit.USD:
+        amounts = f"{rounded_usd(spent)} of {rounded_usd(limit)}"
     else:
         amounts = f"{spent:,} of {limit:,}"
     when = "today" if budget.window is window.Window.DAY else f"this {budget.window.value}"

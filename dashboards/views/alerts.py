@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
+from urllib.parse import quote, urlencode
 
 from dashboards.board import OpenAlert
 from dashboards.views.costs import NO_VALUE
@@ -18,6 +19,7 @@ _HOUR_S: Final = 3_600.0
 _MAX_DAYS: Final = timedelta(days=31)
 #: Subjects of alerts about planning and compaction.
 _FEATURE: Final = re.compile(r"feature (.*) of team (\S+)(?: on \S+)?")
+_ROUTE: Final = "route "
 #: Scopes of budgets that the page of calls filters by.
 _FILTERED: Final = frozenset({"team", "key", "feature", "user"})
 
@@ -29,11 +31,13 @@ class AlertsView:
     Attributes:
         alerts: The first fifty of those that nobody snoozed.
         total: Number of these, counted up to 1,000; of more, the newest 1,000 are ranked.
+        notes: Number of these that need nobody, such as a pin that a person set.
         snoozed: Those that somebody snoozed, fifty at most.
     """
 
     alerts: Sequence[OpenAlert] | None
     total: int | None
+    notes: int = 0
     snoozed: Sequence[OpenAlert] = ()
 
 
@@ -58,6 +62,14 @@ class AlertEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PageLink:
+    """A page, by its path below ``/admin``."""
+
+    title: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertView:
     """One alert, its cause and its history.
 
@@ -75,9 +87,11 @@ class AlertView:
         cost_nanos: Cost in nano-dollars; null where it is unknown.
         acknowledged_by: Name of the person who looks at it; "" for nobody.
         snoozed_until: End of its snooze; null where it is not snoozed.
+        snoozed_by: Name of the person who snoozed it; "" for nobody.
         calls: Filters of the page of calls that lead to its calls.
         objective: Name of the objective it is about; "" for none in force.
         budget: Name of the budget it is about; "" for none in force with this limit.
+        links: Pages where its cause is seen and changed.
         history: From its beginning on.
     """
 
@@ -95,9 +109,11 @@ class AlertView:
     cost_nanos: int | None
     acknowledged_by: str
     snoozed_until: float | None
+    snoozed_by: str
     calls: Mapping[str, str]
     objective: str
     budget: str
+    links: Sequence[PageLink]
     history: Sequence[AlertEvent]
 
 
@@ -141,6 +157,29 @@ def alert_cause(
         since = window.window_start(budget.window, alert.began)
     period = _days(since, now if alert.ended is None else alert.ended)
     return AlertCause(objective=objective, budget=budget, calls={**filters, **period})
+
+
+def alert_links(alert: Alert, cause: AlertCause) -> list[PageLink]:
+    """The pages where the cause of an alert is seen and changed."""
+    filters = {name: cause.calls[name] for name in ("team", "feature") if name in cause.calls}
+    misses = PageLink(title="Why its calls missed the cache", path=f"/cache?{urlencode(filters)}")
+    if (feature := _FEATURE.fullmatch(alert.subject)) is not None:
+        name = "-" if feature[1] == NO_VALUE else quote(feature[1])
+        settings = PageLink(
+            title=f"Planning and compaction of {feature[1]}", path=f"/layouts/{feature[2]}/{name}"
+        )
+        return [settings, misses] if alert.kind == "planning" else [settings]
+    if alert.kind == "floor":
+        return [misses]
+    if alert.kind == "route":
+        route = alert.subject.removeprefix(_ROUTE)
+        return [
+            PageLink(
+                title="Its last hour", path=f"/now?{urlencode({'by': 'route', 'route': route})}"
+            ),
+            PageLink(title="Its model and other routes", path=f"/models?{urlencode({'q': route})}"),
+        ]
+    return [PageLink(title="Settings", path="/settings")] if alert.kind == "store" else []
 
 
 def _objective_filters(objective: Objective, teams: Mapping[str, str]) -> dict[str, str]:

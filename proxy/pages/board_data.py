@@ -43,7 +43,7 @@ from proxy.services.objectives.objective_state import TrackedObjective, shown_st
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
-from proxy.store.sql.alert_records import AlertResponse, snooze_end
+from proxy.store.sql.alert_records import AlertResponse, acknowledged_by, current_snooze
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo import window
@@ -210,14 +210,15 @@ def _open_problems(
     for stages in problems.values():
         highest = min(stages, key=lambda stage: urgency_key(stage.severity, stage.began))
         own = responded[highest.id]
-        acknowledged = [response.who for response in own if response.action == "acknowledge"]
+        snooze = current_snooze(own, now)
         shown.append(
             view_of(
                 OpenAlert,
                 highest,
                 done=highest.action,
-                acknowledged_by=(acknowledged or [""])[-1],
-                snoozed_until=snooze_end(own, now),
+                acknowledged_by=acknowledged_by(own),
+                snoozed_until=None if snooze is None else snooze.until,
+                snoozed_by="" if snooze is None else snooze.who,
                 stages=len(stages),
             )
         )

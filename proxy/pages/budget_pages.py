@@ -75,6 +75,7 @@ class BudgetPages(Pages):
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
             may_see_calls=viewer.may(Action.SEE_CALLS),
             may_answer=viewer.may(Action.ANSWER_ALERTS),
+            sees_settings=viewer.may(Action.CHANGE_CONFIGURATION),
         )
 
     @route("POST", "/alerts/{alert_id}/acknowledge")

@@ -47,15 +47,14 @@ def test_a_budget_alert_says_what_whose_and_what_happens_next():
     assert alert.facts == (
         ("budget", "assistants-month"),
         ("reached", "95 %"),
-        ("limit", "$500 a month"),
-        ("spent", "$480, 96 %"),
-        ("left", "$20"),
+        ("limit", "$500.00 a month"),
+        ("spent", "$480.00, 96 %"),
+        ("left", "$20.00"),
         ("window", "2026-09"),
         ("starts anew", "2026-10-01 00:00 UTC"),
     )
     assert "will be refused" in alert.action
-    assert "`assistants-month`" in alert.fix
-    assert "in the policies file or on the page of budgets" in alert.fix
+    assert alert.fix == "Raise the limit of assistants-month, or spend less until it starts anew."
     assert (alert.expires, alert.ended, alert.is_open) == (ENDS, None, True)
 
 
@@ -87,6 +86,38 @@ def test_only_a_budget_that_refuses_wakes_people(hard, percent, severity):
 def test_the_action_of_a_budget_alert_is_the_budgets():
     assert "are refused" in alert_of(spent=MONTH.limit).action
     assert "only counts" in alert_of(budget_with(hard=False), spent=MONTH.limit).action
+
+
+@pytest.mark.parametrize(
+    ("spent", "limit", "amounts"),
+    [
+        (250_187_450, 500_000_000, "$0.25 of $0.50"),
+        (41_204_999_999, 50_000_000_000, "$41.20 of $50.00"),
+        (1_234_567_890_000, 2_000_000_000_000, "$1,234.57 of $2,000.00"),
+        (9_012_345, 10_000_000, "$0.00901 of $0.0100"),
+        (0, 10_000_000, "$0 of $0.0100"),
+    ],
+)
+def test_a_title_rounds_dollars_by_their_size(spent, limit, amounts):
+    alert = alert_of(budget_with(limit=limit), spent=spent)
+
+    assert alert.title == f"Spend of team acme: {amounts} this month"
+
+
+def test_facts_of_a_budget_have_two_decimals_at_least_and_every_digit():
+    facts = dict(alert_of(budget_with(limit=500_000_000), spent=250_187_450).facts)
+
+    assert (facts["limit"], facts["spent"]) == ("$0.50 a month", "$0.25018745, 50 %")
+    assert dict(alert_of(budget_with(unit=BudgetUnit.TOKENS)).facts)["left"].endswith(" tokens")
+
+
+def test_an_alert_leads_to_its_page_where_the_gateways_url_is_known():
+    alert = an_alert()
+
+    assert alert_lines(alert, "https://gw.example")[-1] == (
+        f"page: https://gw.example/admin/alerts/{alert.id}"
+    )
+    assert not any("page" in line for line in alert_lines(an_alert(kind="test"), "https://gw"))
 
 
 def test_an_alert_has_one_id_in_every_process_and_after_a_restart():

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from dashboards.access import Action, Viewer
 from dashboards.board import AdminBoard
-from dashboards.views.alerts import AlertEvent, AlertsView, AlertView, alert_cause
+from dashboards.views.alerts import AlertEvent, AlertsView, AlertView, alert_cause, alert_links
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.store_questions import StoreQuestions
@@ -17,11 +17,12 @@ from proxy.store.sql.alert_records import (
     AlertRecord,
     AlertResponse,
     ResponseAction,
-    snooze_end,
+    acknowledged_by,
+    current_snooze,
 )
 from proxy.store.sql.outbox import OutboxMessage
 from proxy.store.store import Store
-from slo.alert import urgency_key
+from slo.alert import Severity, urgency_key
 from slo.policies.file import Policies
 
 _MAX_ALERTS: Final = 50
@@ -59,7 +60,10 @@ class AlertsResource(Resource):
         awake = [alert for alert in ranked if alert.snoozed_until is None]
         snoozed = [alert for alert in ranked if alert.snoozed_until is not None]
         return AlertsView(
-            alerts=awake[:_MAX_ALERTS], total=len(awake), snoozed=snoozed[:_MAX_ALERTS]
+            alerts=awake[:_MAX_ALERTS],
+            total=len(awake),
+            notes=sum(alert.severity is Severity.NOTE for alert in awake),
+            snoozed=snoozed[:_MAX_ALERTS],
         )
 
     @route("GET", "/alerts/{alert_id}", name="alert")
@@ -80,17 +84,19 @@ class AlertsResource(Resource):
         ids = {team.name: team.id for team in teams}
         cause = alert_cause(alert, policies.objectives, policies.budgets, ids, now)
         own = [response for response in record.responses if response.alert == alert.id]
-        names = [response.who for response in own if response.action == "acknowledge"]
+        snooze = current_snooze(own, now) if alert.is_open else None
         return view_of(
             AlertView,
             alert,
             severity=alert.severity.value,
             done=alert.action,
-            acknowledged_by=(names or [""])[-1],
-            snoozed_until=snooze_end(own, now) if alert.is_open else None,
+            acknowledged_by=acknowledged_by(own),
+            snoozed_until=None if snooze is None else snooze.until,
+            snoozed_by="" if snooze is None else snooze.who,
             calls=cause.calls,
             objective="" if cause.objective is None else cause.objective.name,
             budget="" if cause.budget is None else cause.budget.name,
+            links=alert_links(alert, cause),
             history=_history(record),
         )
 

@@ -10,7 +10,7 @@ from proxy.services.alerts import notices, slack, webhook
 from proxy.services.alerts.http_sender import DeliveryFailure, HttpMessage, HttpSender, Notification
 from proxy.services.alerts.notices import AppriseNotice
 from proxy.store.sql.outbox import OutboxMessage
-from slo.alert import Alert, stable_id
+from slo.alert import TEST_KIND, Alert, stable_id
 from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, repeat_interval_s
 from slo.policies.sinks import Sink, SinkKind
 
@@ -18,7 +18,7 @@ _MESSAGES: Final[Mapping[SinkKind, Callable[[Notification], HttpMessage | Appris
     SinkKind.WEBHOOK: webhook.cloud_event,
     SinkKind.SLACK: slack.message,
     SinkKind.ALERTMANAGER: webhook.alertmanager_message,
-    SinkKind.APPRISE: lambda telling: notices.notice(telling.group.alerts[0]),
+    SinkKind.APPRISE: lambda telling: notices.notice(telling.group.alerts[0], telling.gateway_url),
 }
 
 
@@ -28,11 +28,13 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
     Attributes:
         url: Address; a secret.
         secret: Signing secret or token; "" where the sink has none.
+        gateway_url: URL at which browsers reach the gateway; "" where it is unknown.
     """
 
     sink: Sink
     url: str
     secret: str = ""
+    gateway_url: str = ""
 
     def __repr__(self) -> str:
         """Its name alone."""
@@ -49,7 +51,9 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
         # Until somebody takes it, what is sent again goes by the same id.
         tellings = sorted(f"{letter.alert.id} {letter.phase} {letter.sent}" for letter in letters)
         named = stable_id(self.sink.name, *tellings)
-        telling = Notification(group=group, id=named, at=time, secret=self.secret)
+        telling = Notification(
+            group=group, id=named, at=time, secret=self.secret, gateway_url=self.gateway_url
+        )
         return _MESSAGES[self.sink.kind](telling)
 
     @property
@@ -65,12 +69,13 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
 
 
 def configured_sinks(
-    sinks: Iterable[Sink], variables: Mapping[str, str]
+    sinks: Iterable[Sink], variables: Mapping[str, str], gateway_url: str = ""
 ) -> tuple[list[ConfiguredSink], list[str]]:
     """The sinks that can be spoken to, and why each of the others cannot, in sentences.
 
     Args:
         variables: The values of the environment variables that they name.
+        gateway_url: URL at which browsers reach the gateway, for links in messages.
     """
     configured, lacking = [], []
     for sink in sinks:
@@ -81,9 +86,8 @@ def configured_sinks(
             lacking.append(f"The sink `{sink.name}` gets no alerts: {why}.")
             continue
         is_manager = sink.kind is SinkKind.ALERTMANAGER
-        configured.append(
-            ConfiguredSink(sink, webhook.alertmanager_url(url) if is_manager else url, secret)
-        )
+        address = webhook.alertmanager_url(url) if is_manager else url
+        configured.append(ConfiguredSink(sink, address, secret, gateway_url))
     return configured, lacking
 
 
@@ -136,7 +140,7 @@ async def send_test_alert(
         origin: Where it comes from, such as ``somebody ran ...``, for its receiver.
     """
     alert = Alert(
-        kind="test",
+        kind=TEST_KIND,
         subject="thriftgate",
         severity=outlet.sink.at_least,
         title="TEST: this is a test of Thriftgate's alerts, and nothing is wrong",

@@ -41,12 +41,14 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
         id: The same for each retry of an undelivered notification.
         at: Time of the alert, in seconds since the epoch.
         secret: The sink's; "" where it has none.
+        gateway_url: URL at which browsers reach the gateway; "" where it is unknown.
     """
 
     group: AlertGroup
     id: str
     at: float
     secret: str = ""
+    gateway_url: str = ""
 
 
 class HttpMessage(msgspec.Struct, frozen=True):

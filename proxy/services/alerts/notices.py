@@ -82,15 +82,18 @@ class AppriseSender:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def notice(alert: Alert) -> AppriseNotice:
+def notice(alert: Alert, gateway_url: str = "") -> AppriseNotice:
     """Builds the notice of one alert.
 
     Callers' text may stand in it, so nothing in it becomes a mention.
+
+    Args:
+        gateway_url: URL at which browsers reach the gateway; "" where it is unknown.
     """
     ended = ["Resolved."] if not alert.is_open else []
     return AppriseNotice(
         title=_plain(alert.title),
-        body=_plain("\n".join([*ended, *alert_lines(alert)])),
+        body=_plain("\n".join([*ended, *alert_lines(alert, gateway_url)])),
         kind=_KINDS[alert.severity] if alert.is_open else "success",
     )
 

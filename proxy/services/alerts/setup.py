@@ -10,7 +10,11 @@ from typing import Final
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.configuration import Prepare, Snapshot
-from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
+from proxy.services.alerts.configured_sinks import (
+    ConfiguredSink,
+    configured_sinks,
+    environment_variables,
+)
 from proxy.services.alerts.dispatch import AlertDispatcher
 from proxy.services.alerts.http_sender import HttpSender
 from proxy.settings import upstream_keys
@@ -42,6 +46,7 @@ async def running_alerts(
     tasks: BackgroundTaskGroup,
     now: Callable[[], float],
     budgets: Sequence[Budget] | None = None,
+    gateway_url: str = "",
 ) -> AsyncIterator[AlertDispatcher]:
     """Runs the dispatcher of alerts; at the end of the block, what was queued is in the outbox.
 
@@ -51,8 +56,9 @@ async def running_alerts(
     Args:
         budgets: All that are promised: what is open about others, or about another limit, ends.
             None where unknown.
+        gateway_url: URL at which browsers reach the gateway, for links in messages.
     """
-    configured, lacking = configured_sinks(sinks, upstream_keys(environment_variables(sinks)))
+    configured, lacking = _reachable_sinks(sinks, gateway_url)
     for why in lacking:
         _log.warning("%s", why)
     async with HttpSender() as post:
@@ -74,7 +80,11 @@ async def running_alerts(
 
 
 def sinks_of_policies(
-    alerts: AlertDispatcher, opened: Store, tasks: BackgroundTaskGroup, now: Callable[[], float]
+    alerts: AlertDispatcher,
+    opened: Store,
+    tasks: BackgroundTaskGroup,
+    now: Callable[[], float],
+    gateway_url: str = "",
 ) -> Prepare:
     """Prepares alerts for another policies file: its sinks are notified, and no others.
 
@@ -83,7 +93,7 @@ def sinks_of_policies(
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
         sinks, budgets = snapshot.policies.sinks, snapshot.policies.budgets
-        configured, lacking = configured_sinks(sinks, upstream_keys(environment_variables(sinks)))
+        configured, lacking = _reachable_sinks(sinks, gateway_url)
 
         def commit() -> None:
             for why in lacking:
@@ -94,6 +104,13 @@ def sinks_of_policies(
         return commit
 
     return prepare
+
+
+def _reachable_sinks(
+    sinks: Sequence[Sink], gateway_url: str
+) -> tuple[list[ConfiguredSink], list[str]]:
+    variables = upstream_keys(environment_variables(sinks))
+    return configured_sinks(sinks, variables, gateway_url.rstrip("/"))
 
 
 async def alert_on_removals(

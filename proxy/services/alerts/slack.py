@@ -27,9 +27,13 @@ def message(telling: Notification) -> HttpMessage:
     """One message of all the alerts."""
     group = telling.group
     shown, rest = group.alerts[:MAX_SHOWN_ALERTS], len(group.alerts) - MAX_SHOWN_ALERTS
-    blocks = [_section(_heading(group)), *map(_alert_section, shown)]
+    blocks = [
+        _section(_heading(group)),
+        *(_alert_section(alert, telling.gateway_url) for alert in shown),
+    ]
     if rest > 0:
-        blocks.append(_section(f"and {rest} more; `thriftgate alerts` shows them"))
+        page = telling.gateway_url and f": {telling.gateway_url}/admin/budgets#alerts"
+        blocks.append(_section(f"and {rest} more{page}"))
     first = group.alerts[0].title
     body = {
         "text": escape(f"{_heading(group)} {first}"[:_MAX_FALLBACK_CHARS]),
@@ -60,8 +64,8 @@ def _heading(group: AlertGroup) -> str:
     return f"{urgency}:" if count == 1 else f"{urgency}: {quantity(count, 'alert')}"
 
 
-def _alert_section(alert: Alert) -> dict[str, Any]:
-    return _section(f"*{escape(alert.title)}*", *map(escape, alert_lines(alert)))
+def _alert_section(alert: Alert, gateway_url: str) -> dict[str, Any]:
+    return _section(f"*{escape(alert.title)}*", *map(escape, alert_lines(alert, gateway_url)))
 
 
 def _section(*lines: str) -> dict[str, Any]:

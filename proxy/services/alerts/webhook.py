@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.services.alerts.http_sender import HttpMessage, Notification, rfc3339
-from slo.alert import NANOS, RULE_NAMES, Alert, alert_lines
+from slo.alert import NANOS, RULE_NAMES, TEST_KIND, Alert, alert_lines, alert_page
 
 SIGNATURE: Final = "x-thriftgate-signature"
 TIMESTAMP: Final = "x-thriftgate-timestamp"
@@ -41,7 +41,9 @@ def cloud_event(notification: Notification) -> HttpMessage:
             "data": {
                 "phase": phase,
                 "severity": group.severity.value,
-                "alerts": [_alert_fields(alert) for alert in group.alerts],
+                "alerts": [
+                    _alert_fields(alert, notification.gateway_url) for alert in group.alerts
+                ],
             },
         }
     )
@@ -76,7 +78,7 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     return f"sha256={digest.hex()}"
 
 
-def _alert_fields(alert: Alert) -> dict[str, Any]:
+def _alert_fields(alert: Alert, gateway_url: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": alert.id,
         "kind": alert.kind,
@@ -91,6 +93,8 @@ def _alert_fields(alert: Alert) -> dict[str, Any]:
         "seconds": None,
         "cost_usd": None,
     }
+    if gateway_url and alert.kind != TEST_KIND:
+        fields["page"] = alert_page(alert, gateway_url)
     if alert.ended is not None:
         fields["ended"] = rfc3339(alert.ended)
         fields["seconds"] = round(alert.ended - alert.began, 3)
@@ -103,7 +107,7 @@ def _alert_fields(alert: Alert) -> dict[str, Any]:
 def alertmanager_message(notification: Notification) -> HttpMessage:
     """All the alerts for Alertmanager; the secret, where there is one, is a bearer token."""
     body = _encode(
-        [_alertmanager_alert(alert, notification.at) for alert in notification.group.alerts]
+        [_alertmanager_alert(alert, notification) for alert in notification.group.alerts]
     )
     headers = {"content-type": "application/json"}
     if notification.secret:
@@ -117,7 +121,7 @@ def alertmanager_url(url: str) -> str:
     return plain if plain.endswith(_ALERTMANAGER_PATH) else plain + _ALERTMANAGER_PATH
 
 
-def _alertmanager_alert(alert: Alert, time: float) -> dict[str, Any]:
+def _alertmanager_alert(alert: Alert, notification: Notification) -> dict[str, Any]:
     """An alert whose labels say which it is and nothing that changes: they are its identity."""
     return {
         "labels": {
@@ -126,7 +130,12 @@ def _alertmanager_alert(alert: Alert, time: float) -> dict[str, Any]:
             "subject": alert.subject,
             "alert": alert.id,
         },
-        "annotations": {"summary": alert.title, "description": "\n".join(alert_lines(alert))},
+        "annotations": {
+            "summary": alert.title,
+            "description": "\n".join(alert_lines(alert, notification.gateway_url)),
+        },
         "startsAt": rfc3339(alert.began),
-        "endsAt": rfc3339(time + _ALERTMANAGER_EXPIRY_S if alert.ended is None else alert.ended),
+        "endsAt": rfc3339(
+            notification.at + _ALERTMANAGER_EXPIRY_S if alert.ended is None else alert.ended
+        ),
     }

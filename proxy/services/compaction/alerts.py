@@ -1,6 +1,5 @@
 """Alerts and metrics about compacted features: stepped back, or more expensive."""
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -12,40 +11,49 @@ from prometheus_client.registry import Collector
 from compaction.policy import CompactionMode
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.services.compaction.live_quality import WINDOW_S, CompactionSums, Place
-from slo.alert import Alert, Severity, format_amount, stable_id
+from slo.alert import Alert, Severity, format_amount, rounded_usd, stable_id
 from slo.budgets.budget import BudgetUnit
 
 _DAY_S: Final = 86_400
 
 
 def stepped_back_alert(
-    place: Place, before: CompactionMode, after: CompactionMode, why: str, now: float
+    place: Place,
+    team_name: str,
+    modes: tuple[CompactionMode, CompactionMode],
+    why: str,
+    now: float,
 ) -> Alert:
-    """The alert that the live quality check stepped a feature back."""
-    named = _feature_label(place)
+    """The alert that the live quality check stepped a feature back.
+
+    Args:
+        modes: The mode before, and the one after.
+    """
+    before, after = modes
     return Alert(
         kind="compaction",
-        subject=named,
+        subject=_feature_label(place, place[0]),
         severity=Severity.TICKET,
-        title=f"Compaction of {named} was reduced from {before} to {after}",
+        title=f"Compaction of {_feature_label(place, team_name)}"
+        f" was reduced from {before} to {after}",
         facts=(("found", why),),
         action=f"Conversations are compacted as {after} from now on, in all processes.",
-        fix=f"See `{_command('list')}`; once it is fixed: `{_command('resume', *place)}`.",
+        fix="Resume its compaction once the reason is fixed.",
         began=now,
         expires=now + WINDOW_S,
     )
 
 
-def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
+def higher_cost_alert(place: Place, team_name: str, sums: CompactionSums, now: float) -> Alert:
     """The alert that a feature's prompts became smaller but more expensive; once a day."""
-    named = _feature_label(place)
     day = str(int(now // _DAY_S))
     return Alert(
         id=stable_id("compaction", "dearer", *place, day),
         kind="compaction",
-        subject=named,
+        subject=_feature_label(place, place[0]),
         severity=Severity.TICKET,
-        title=f"Compaction of {named} sends less and costs more",
+        title=f"Compaction of {_feature_label(place, team_name)}"
+        f" cost {rounded_usd(-sums.nanos)} more than it saved",
         facts=(
             ("calls compacted", f"{sums.compacted:,}"),
             ("tokens not sent", f"{sums.tokens:,}"),
@@ -54,20 +62,15 @@ def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
         action="None: what was compacted stays compacted.",
         fix=(
             "Conversations may end soon after a compaction, or begin differently each time."
-            f" A gentler mode: `{_command('mode', *place, 'trim')}`."
+            " Choose a gentler mode, such as trim."
         ),
         began=now,
         expires=now + WINDOW_S,
     )
 
 
-def _feature_label(place: Place) -> str:
-    team, feature = place
-    return f"feature {feature or '(none)'} of team {team}"
-
-
-def _command(verb: str, *words: str) -> str:
-    return shlex.join(("thriftgate", "compaction", verb, *words))
+def _feature_label(place: Place, team: str) -> str:
+    return f"feature {place[1] or '(none)'} of team {team}"
 
 
 HOLDS: Final = "holds"

@@ -218,7 +218,8 @@ class Compactor:
                 self._tasks.start(partial(self._step_back, place, mode, gentler, evidence))
                 return
         if sums.is_dearer:
-            self._send_alert(higher_cost_alert(place, sums, self._now()))
+            name = self._store.keyring.team_name(place[0])
+            self._send_alert(higher_cost_alert(place, name, sums, self._now()))
 
     async def share_balances(self) -> None:
         """Reads the balances of features every few seconds, until cancelled."""
@@ -328,7 +329,9 @@ class Compactor:
             )
             if done:
                 _log.error("Compaction of %r was reduced from %s to %s: %s", place, mode, to, why)
-                self._send_alert(stepped_back_alert(place, mode, to, why, self._now()))
+                name = self._store.keyring.team_name(place[0])
+                alert = stepped_back_alert(place, name, (mode, to), why, self._now())
+                self._send_alert(alert)
             await self._store.ask(self._store.compaction_settings.refresh)
         except StoreError as error:
             _log.warning("The database failed; compaction of %r was not reduced: %s", place, error)

@@ -281,36 +281,47 @@ def _floor_finding(
             ("read", f"{(1 - hour.share) * _PERCENT:.1f} % of {hour.n} eligible tokens an hour"),
             ("floor", f"{objective.target * _PERCENT:.3g} %"),
         ),
-        fix="`thriftgate misses` says why.",
+        fix="See which calls missed the cache, and why.",
     )
 
 
 def _move_alert(track: TrackedObjective, move: StateChange, name: str) -> Alert:
     """The alert of a move, with this id."""
+    level = (("level", track.ladder_entry(move.level)),) if move.level else ()
     return Alert(
         id=name,
         kind="move",
         subject=track.name,
-        severity=Severity.TICKET if track.acts else Severity.NOTE,
+        severity=_move_severity(track, move),
         title=_move_title(track, move),
-        facts=(("state", move.after.value), ("why", move.reason)),
+        facts=(("state", move.after.value), *level, ("why", move.reason)),
         action=_move_action(track, move),
-        fix=_how_to_undo(track, move),
+        fix=_how_to_undo(move),
         began=move.at,
     )
 
 
+def _move_severity(track: TrackedObjective, move: StateChange) -> Severity:
+    """The urgency of a move; a person's pin needs no other person."""
+    is_note = move.after is ControllerState.PINNED or not track.acts
+    return Severity.NOTE if is_note else Severity.TICKET
+
+
 def _move_title(track: TrackedObjective, move: StateChange) -> str:
+    """Where new conversations go, and since which state."""
     if not move.level:
-        return f"{track.name} is {move.after.value}"
-    entry = track.ladder_entry(move.level)
-    return f"{track.name} is {move.after.value}, on fallback level {move.level}: {entry}"
-
-
-def _how_to_undo(track: TrackedObjective, move: StateChange) -> str:
+        return f"{track.name} is {move.after.value}: calls get the model they ask for"
+    go = "go" if track.acts else "would go"
     if move.after is ControllerState.PINNED:
-        return f"`thriftgate objectives release {track.name}` lets measurements decide again."
-    return f"`thriftgate objectives pin {track.name} 0 --for 1h` uses the model that calls ask for."
+        go = "go by its pin"
+    entry = f"{track.ladder_entry(move.level)}, fallback level {move.level}"
+    return f"{track.name} is {move.after.value}: new conversations {go} to {entry}"
+
+
+def _how_to_undo(move: StateChange) -> str:
+    if move.after is ControllerState.PINNED:
+        return "Release the pin to let measurements decide again."
+    return "Nothing has to be done. A pin to level 0 uses the model that calls ask for."
 
 
 def _move_action(track: TrackedObjective, move: StateChange) -> str:

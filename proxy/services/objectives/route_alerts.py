@@ -161,7 +161,7 @@ def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
     model = next((m for m in catalog.models.values() if name in {r.name for r in m.routes}), None)
     other_routes = [] if model is None else [r.name for r in model.routes if r.name != name]
     fallbacks = () if model is None else model.fallbacks
-    fix = "See the log for its errors. The circuit breaker closes by itself once a call succeeds."
+    fix = "See its errors. The circuit breaker closes by itself once a call succeeds."
     if other_routes:
         effect = "is tried last"
         first = _joined_names(other_routes)
@@ -174,7 +174,7 @@ def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
     else:
         effect = "its model has no other route"
         action = "All calls are still sent there and fail until the route recovers."
-        fix = f"{fix} Add another route or `fallbacks` to the catalog to answer calls meanwhile."
+        fix = f"{fix} Another route or fallbacks in the catalog would answer calls meanwhile."
     return Alert(
         id=stable_id("route", name, f"{now:.0f}"),
         kind=_KIND,

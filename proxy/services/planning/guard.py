@@ -1,7 +1,6 @@
 """The harm guard's actions: rolls a layout back, or suspends planning for a feature, and alerts."""
 
 import logging
-import shlex
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +8,7 @@ from typing import Final
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.prefix.guard import Harm
-from proxy.records.feature_mode import EVERY_FAMILY, LayoutScope
+from proxy.records.feature_mode import LayoutScope
 from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
@@ -26,36 +25,44 @@ _DAY_S: Final = 86_400.0
 SendAlert = Callable[[Alert], bool]
 
 
-def suspension_alert(place: LayoutScope, why: str, now: float) -> Alert:
+def suspension_alert(place: LayoutScope, team_name: str, why: str, now: float) -> Alert:
     """The alert that a feature went back to pass-through, and the evidence in one sentence."""
+    feature = _feature_name(place, team_name)
     return _alert(
         place,
         why,
         now,
-        title=f"Planning made {_feature_name(place)} dearer and is suspended",
+        title=f"Planning of {feature} is suspended: it cost more than sending unmodified",
         action="Its prompts are sent unmodified from now on, in all processes.",
-        fix=f"See `thriftgate misses`; to plan it again: `{_layout_command('resume', place)}`.",
+        fix="See why its calls missed the cache. It is planned again once a person resumes it.",
     )
 
 
-def step_back_alert(place: LayoutScope, layout: int, before: int, why: str, now: float) -> Alert:
-    """The alert that a feature went back from a layout to the one before; 0 for none."""
+def step_back_alert(
+    place: LayoutScope, team_name: str, layouts: tuple[int, int], why: str, now: float
+) -> Alert:
+    """The alert that a feature went back from a layout to the one before.
+
+    Args:
+        layouts: Version of the layout that harmed, and of the one before; 0 for none.
+    """
+    layout, before = layouts
     restored = f"layout {before}" if before else "no layout"
-    approve = _layout_command("approve", place, str(layout))
     return _alert(
         place,
         why,
         now,
-        title=f"Layout {layout} made {_feature_name(place)} dearer and was rolled back",
+        title=f"Layout {layout} of {_feature_name(place, team_name)} was rolled back:"
+        f" it cost more than {restored}",
         action=f"New conversations have {restored} again; nothing approves itself for a day.",
-        fix=f"Nothing has to be done; to apply it all the same: `{approve}`.",
+        fix="Nothing has to be done. A person can approve the layout again.",
     )
 
 
 def _alert(place: LayoutScope, why: str, now: float, *, title: str, action: str, fix: str) -> Alert:
     return Alert(
         kind="planning",
-        subject=_feature_name(place),
+        subject=_feature_name(place, place.team),
         severity=Severity.TICKET,
         title=title,
         facts=(("found", why),),
@@ -66,14 +73,9 @@ def _alert(place: LayoutScope, why: str, now: float, *, title: str, action: str,
     )
 
 
-def _feature_name(place: LayoutScope) -> str:
+def _feature_name(place: LayoutScope, team: str) -> str:
     models = f" on {place.family}" if place.family else ""
-    return f"feature {place.feature or '(none)'} of team {place.team}{models}"
-
-
-def _layout_command(name: str, place: LayoutScope, *more: str) -> str:
-    family = ("--family", place.family) if place.family != EVERY_FAMILY else ()
-    return shlex.join(("thriftgate", "layout", name, place.team, place.feature, *more, *family))
+    return f"feature {place.feature or '(none)'} of team {team}{models}"
 
 
 class PlanningGuard:
@@ -160,7 +162,8 @@ class PlanningGuard:
             layout, place.feature, place.team, before, harm.why,
         )  # fmt: skip
         if self._say is not None:
-            self._say(step_back_alert(place, layout, before, harm.why, now))
+            name = self._store.keyring.team_name(place.team)
+            self._say(step_back_alert(place, name, (layout, before), harm.why, now))
 
     async def _suspend(self, place: LayoutScope, why: str) -> None:
         try:
@@ -172,7 +175,8 @@ class PlanningGuard:
                     why,
                 )
                 if self._say is not None:
-                    self._say(suspension_alert(place, why, self._now()))
+                    name = self._store.keyring.team_name(place.team)
+                    self._say(suspension_alert(place, name, why, self._now()))
             await self._store.ask(self._store.board.refresh)
         except StoreError as error:
             _log.warning("Planning is suspended in this process alone, for 10 minutes: %s", error)

@@ -113,4 +113,5 @@ async def suspend_harmful_features(opened: Store, now: Callable[[], float], say:
                 suspension.place.team,
                 suspension.reason,
             )
-            say(suspension_alert(suspension.place, suspension.reason, now()))
+            name = opened.keyring.team_name(suspension.place.team)
+            say(suspension_alert(suspension.place, name, suspension.reason, now()))

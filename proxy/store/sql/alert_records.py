@@ -114,10 +114,16 @@ class AlertRecords:
         return True
 
 
-def snooze_end(responses: Iterable[AlertResponse], now: float) -> float | None:
-    """The end of the snooze that these leave in force; None for none."""
-    ends = [response.until for response in responses if (response.until or 0.0) > now]
-    return max(filter(None, ends), default=None)
+def current_snooze(responses: Iterable[AlertResponse], now: float) -> AlertResponse | None:
+    """The snooze that these leave in force; None for none."""
+    snoozes = [response for response in responses if (response.until or 0.0) > now]
+    return max(snoozes, key=lambda snooze: snooze.until or 0.0, default=None)
+
+
+def acknowledged_by(responses: Iterable[AlertResponse]) -> str:
+    """Name of the last person who acknowledged the alert of these; "" for nobody."""
+    names = [response.who for response in responses if response.action == "acknowledge"]
+    return names[-1] if names else ""
 
 
 def _read_stages(connection: Connection, alert_id: str) -> list[Alert]:

@@ -1,9 +1,16 @@
 """Forms of the page of budgets."""
 
+from html import unescape
+
 import pytest
 
+from compaction.policy import CompactionMode
 from dashboards.access import Role
 from dashboards.refilled_form import PAGE_FIELD
+from proxy.records.feature_mode import LayoutScope
+from proxy.services.compaction.alerts import higher_cost_alert, stepped_back_alert
+from proxy.services.compaction.live_quality import CompactionSums
+from proxy.services.planning.guard import step_back_alert, suspension_alert
 from slo.alert import Alert, budget_alert
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window, window_end
@@ -127,14 +134,39 @@ def test_an_alert_leads_to_its_calls_and_to_the_limit_that_may_be_raised(
     dashboard.store.outbox.add([alert], {}, NOW)
     html = alert_page(dashboard, alert)
 
-    assert "<h1>Spend of team acme: $4.10 of $5.00 today</h1>" in html
+    assert ">Spend of team acme: $4.10 of $5.00 today</h1>" in html
+    assert 'action="/admin/budgets/preview"' in html
     assert f"/admin/calls?team={dashboard.own}&amp;from=2026-09-21&amp;to=2026-09-21" in html
-    assert "Raise the limit of own" in html
+    assert "<summary>Raise the limit of own" in html
     assert 'name="alerts" value="50, 80, 95"' in html
     finance = alert_page(dashboard, alert, Role.FINANCE)
     assert "/admin/calls?" not in finance
-    assert "Raise the limit of own" not in finance
+    assert "<summary>Raise the limit of own" not in finance
     assert "Acknowledge" not in finance
+
+
+def test_each_kind_of_alert_says_its_fact_and_leads_on_without_a_command(
+    dashboard: Dashboard,
+) -> None:
+    place, modes = LayoutScope(dashboard.own, "chat"), (CompactionMode.FACTS, CompactionMode.TRIM)
+    sums = CompactionSums(compacted=40, tokens=9_000, nanos=-2_000_000_000)
+    chat = (dashboard.own, "chat")
+    links = {
+        suspension_alert(place, OWN_TEAM, "12 % more", NOW): f"/layouts/{dashboard.own}/chat",
+        step_back_alert(place, OWN_TEAM, (2, 1), "12 % more", NOW + 1): "/cache?team=",
+        stepped_back_alert(chat, OWN_TEAM, modes, "9 of 100", NOW + 2): "/layouts/",
+        higher_cost_alert(chat, OWN_TEAM, sums, NOW): "/layouts/",
+        an_alert("route lab/big", kind="route"): "/now?by=route&amp;route=lab%2Fbig",
+        an_alert("objectives", kind="store"): "/settings",
+        an_alert("chat-cache", kind="floor"): "/cache",
+    }
+    dashboard.store.outbox.add(list(links), {}, NOW)
+    for alert, link in links.items():
+        html = alert_page(dashboard, alert)
+        assert alert.title in unescape(html)
+        assert f'href="/admin{link}' in html
+        assert "`" not in html
+        assert "thriftgate " not in alert.title + alert.action + alert.fix
 
 
 def test_an_alert_is_acknowledged_and_snoozed_by_buttons(dashboard: Dashboard) -> None:
@@ -148,7 +180,8 @@ def test_an_alert_is_acknowledged_and_snoozed_by_buttons(dashboard: Dashboard) -
     html = alert_page(dashboard, alert)
 
     assert [answer.headers["location"] for answer in answers] == [path, path]
-    assert "<strong>admin</strong> looks at it" in html
+    assert "looked at by <strong>admin</strong>" in html
+    assert "UTC by admin" in html
     assert "End the snooze" in html
     wrong = dashboard.ask_as(Role.ADMIN, "POST", f"{path}/snooze", {"hours": "many"})
     assert wrong.status == 400

@@ -307,6 +307,21 @@ def test_a_report_that_takes_long_has_a_page_that_loads_again_until_it_is_there(
     assert words in page.body.decode()
 
 
+def test_first_page_says_who_looks_at_an_alert_and_who_snoozed_another() -> None:
+    until = NOW - NOW % 86_400 + 86_400 + 4 * 3_600 + 600
+    alerts = [
+        an_open_alert(title="slow", acknowledged_by="bob"),
+        an_open_alert(title="asleep", snoozed_until=until, snoozed_by="ann", id="s1"),
+    ]
+    browser = Browser(FakeBoard(overview(open_alerts=alerts)))
+    browser.sign_in()
+    text = " ".join(re.sub("<[^>]*>", "", browser.get("").body.decode()).split())
+
+    assert "1 open alert slow" in text
+    assert "looked at by bob" in text
+    assert "1 alert snoozed until 04:10 by ann: asleep" in text
+
+
 def test_first_page_counts_open_alerts_and_names_the_most_urgent() -> None:
     weights = (Severity.PAGE, Severity.NOTE, Severity.TICKET, Severity.TICKET, Severity.NOTE)
     alerts = [
@@ -317,8 +332,10 @@ def test_first_page_counts_open_alerts_and_names_the_most_urgent() -> None:
     browser.sign_in()
     html = browser.get("").body.decode()
 
-    assert re.findall(r"alert \d", html) == ["alert 0"]
-    assert "<strong>5 open alerts</strong>" in html
+    assert re.findall(r"alert \d", html) == ["alert 0", "alert 4"]
+    assert "<strong>3 open alerts</strong>" in html
+    assert "nobody looks at it yet" in html
+    assert "2 notes: " in html
     assert 'href="/admin/alerts/first"' in html
 
 

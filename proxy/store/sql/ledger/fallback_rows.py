@@ -28,8 +28,7 @@ from slo.alert import Alert
 #: text would have a backslash before it.
 _MOVES: Final = ('%"kind":"move"%',)
 _MISSES: Final = ('%"kind":"burn"%', '%"kind":"floor"%')
-#: The level in a title of ``objective_alerts``, after the objective's name and state; earlier
-#: versions named levels by other words.
+#: The level in a title of ``objective_alerts`` of earlier versions, whose facts have none.
 _TITLE: Final = re.compile(r" is [a-z]+, on (?:[a-z]+ )+\d+: (?P<level>.*)\Z")
 #: Seconds between the end of one stay and the beginning of the next that went on from it.
 _MAX_GAP_S: Final = 1.0
@@ -144,5 +143,7 @@ def _source(alert: Alert, before: list[Alert]) -> str:
 
 
 def _level(alert: Alert) -> str:
+    if (level := dict(alert.facts).get("level")) is not None:
+        return level
     match = _TITLE.search(alert.title)
     return match["level"] if match else ""

@@ -128,7 +128,7 @@ def test_smaller_prompts_that_cost_more_send_an_alert(tmp_path):
         )
 
     assert {alert.title for alert in alerts} == {
-        "Compaction of feature chat of team team_1 sends less and costs more"
+        "Compaction of feature chat of team team_1 cost $0.000000250 more than it saved"
     }
 
 

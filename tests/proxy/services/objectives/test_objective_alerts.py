@@ -110,9 +110,10 @@ def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
 def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
     (alert,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.DEGRADED, 2), 0)
 
-    assert alert.title == "chat-ttft is degraded, on fallback level 2: small"
+    assert alert.title == "chat-ttft is degraded: new conversations go to small, fallback level 2"
     assert alert.action == "New conversations go to small, except for canary calls."
-    assert "objectives pin chat-ttft 0" in alert.fix
+    assert "A pin to level 0" in alert.fix
+    assert dict(alert.facts)["level"] == "small"
     assert alert.severity is Severity.TICKET
 
 
@@ -149,7 +150,7 @@ def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
     )
 
     assert ended.action == "It continued: degraded, fallback level 2."
-    assert begun.title == "chat-ttft is degraded, on fallback level 2: small"
+    assert begun.title == "chat-ttft is degraded: new conversations go to small, fallback level 2"
     assert (ended.is_open, begun.is_open) == (False, True)
     assert ended.id != begun.id
 
@@ -157,8 +158,10 @@ def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
 def test_a_pin_to_what_is_asked_for_is_told():
     (alert,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.PINNED, 0), 0)
 
-    assert alert.title == "chat-ttft is pinned"
+    assert alert.title == "chat-ttft is pinned: calls get the model they ask for"
     assert alert.action == "New conversations use the model they ask for."
+    assert alert.severity is Severity.NOTE
+    assert "level" not in dict(alert.facts)
 
 
 def test_alerts_sent_by_one_process_are_not_sent_again_by_another():

@@ -106,7 +106,7 @@ def test_of_an_only_route_the_alert_says_that_calls_still_go_there():
 
     assert alert.title == "Route one/m is failing and its model has no other route"
     assert alert.action.startswith("All calls are still sent there and fail")
-    assert "`fallbacks`" in alert.fix
+    assert "fallbacks in the catalog" in alert.fix
 
 
 def test_of_an_only_route_with_fallbacks_the_alert_says_who_answers():

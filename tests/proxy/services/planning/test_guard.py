@@ -88,10 +88,10 @@ def test_a_layout_that_harms_gives_way_to_the_one_before_it(store):
     assert not guard.is_suspended(PLACE)
     (alert,) = alerts
     assert alert.title == (
-        "Layout 2 made feature chat of team team_1 on gpt dearer and was rolled back"
+        "Layout 2 of feature chat of team team_1 on gpt was rolled back: it cost more than layout 1"
     )
     assert "layout 1" in alert.action
-    assert "thriftgate layout approve team_1 chat 2 --family gpt" in alert.fix
+    assert alert.fix == "Nothing has to be done. A person can approve the layout again."
 
 
 def test_the_first_layout_that_harms_gives_way_to_none_and_planning_goes_on(store):
@@ -155,15 +155,19 @@ def test_without_the_database_it_passes_through_here_for_a_while(tmp_path, caplo
 
 
 def test_the_alert_says_why_and_how_to_plan_it_again():
-    alert = suspension_alert(PLACE, HARM.why, 0.0)
+    alert = suspension_alert(PLACE, "acme", HARM.why, 0.0)
 
-    assert alert.title == "Planning made feature chat of team team_1 on gpt dearer and is suspended"
+    assert alert.title == (
+        "Planning of feature chat of team acme on gpt is suspended:"
+        " it cost more than sending unmodified"
+    )
+    assert alert.subject == "feature chat of team team_1 on gpt", "by the team's id"
     assert "42.0% more" in alert.facts[0][1]
-    assert "thriftgate layout resume team_1 chat --family gpt" in alert.fix
+    assert "once a person resumes it" in alert.fix
 
 
 def test_an_alert_of_the_guard_ends_after_a_week():
-    assert suspension_alert(PLACE, HARM.why, NOW).expires == NOW + 7 * 86_400
+    assert suspension_alert(PLACE, "acme", HARM.why, NOW).expires == NOW + 7 * 86_400
 
 
 class NoTasks:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from proxy.store.sql.alert_records import AlertRecords, AlertResponse, snooze_end
+from proxy.store.sql.alert_records import AlertRecords, AlertResponse, current_snooze
 from proxy.store.sql.outbox import Outbox
 from slo.alert import Alert, Severity, budget_alert, resolve_alert
 from slo.budgets.budget import Budget, BudgetUnit
@@ -110,10 +110,12 @@ def test_a_snooze_takes_the_place_of_an_earlier_one(outbox: Outbox, records: Ale
     outbox.add([alert], SINKS, NOW)
     records.respond(a_snooze(alert, until=NOW + 9_000))
     records.respond(a_snooze(alert, at=NOW + 1, until=NOW + 60))
-    assert snooze_end(records.open_responses(), NOW + 2) == NOW + 60
+    snooze = current_snooze(records.open_responses(), NOW + 2)
+    assert snooze is not None
+    assert (snooze.until, snooze.who) == (NOW + 60, "ann")
     records.respond(a_snooze(alert, at=NOW + 3, until=NOW + 3))
 
-    assert snooze_end(records.open_responses(), NOW + 4) is None
+    assert current_snooze(records.open_responses(), NOW + 4) is None
     assert due(outbox, NOW + 4) == [alert.id]
 
 
