@@ -32,6 +32,7 @@ class Action(StrEnum):
     CHANGE_CONFIGURATION = "reload catalog and policies"
     ANSWER_ALERTS = "acknowledge and snooze alerts"
     SEND_MESSAGES = "send reports and test alerts"
+    SCHEDULE_REPORTS = "schedule reports"
 
 
 _READING: Final = frozenset({Action.SEE_COSTS, Action.SEE_OPERATIONS})
@@ -45,7 +46,7 @@ _ALLOWED: Final[Mapping[Role, frozenset[Action]]] = MappingProxyType(
             Action.CHANGE_KEYS,
             Action.CHANGE_BUDGETS,
         },
-        Role.FINANCE: _READING,
+        Role.FINANCE: _READING | {Action.SCHEDULE_REPORTS},
         Role.ADMIN: frozenset(Action),
     }
 )

@@ -31,8 +31,6 @@ from proxy.pages.cost_pages import CostPages
 from proxy.pages.health import LedgerMetrics, PolicyNotes, health_router, readiness
 from proxy.pages.operation_pages import OperationPages, Operations
 from proxy.pages.people_pages import AccessResources, PeoplePages
-from proxy.pages.policies.policy_pages import PolicyPages
-from proxy.pages.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.receipts import Authenticate, ReceiptFeed
 from proxy.pages.replay_pages import ReplayPages, ReplayProcess
 from proxy.pages.resources.alert_sinks import AlertSinksResource
@@ -51,6 +49,8 @@ from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.policies.policy_pages import PolicyPages
+from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.site import Site, add_sign_in_redirect, static_router

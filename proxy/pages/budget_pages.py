@@ -10,6 +10,7 @@ from dashboards.access import Action, Viewer
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.alerts import SnoozeRequest
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
+from proxy.pages.resources.policies.policy_pages import policy_setup
 from proxy.pages.resources.teams import TeamsResource
 from proxy.pages.site import FormCheck, Pages, form, redirect, validated_request
 from proxy.pages.viewing import FormFields, SignedIn, form_fields, route
@@ -54,6 +55,7 @@ class BudgetPages(Pages):
             removed=await stored.removals(viewer) if stored.are_kept else (),
             teams=await self.teams.list(viewer) if may_set and stored.are_kept else (),
             choices=_CHOICES,
+            setup=await policy_setup(operations.policies, viewer, "budgets"),
         )
 
     @route("GET", "/alerts/{alert_id}")

@@ -26,6 +26,7 @@ from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.queries import CallQuery, FilterQuery
 from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, ReportQuery
 from proxy.pages.resources.ledger.savings import SavingsQuery
+from proxy.pages.resources.policies.policy_pages import policy_setup
 from proxy.pages.resources.report_sending import SendRequest
 from proxy.pages.site import Pages, form, html_response, redirect, validated_request
 from proxy.pages.viewing import FormFields, SignedIn, form_fields, route, unknown_form_error
@@ -177,6 +178,7 @@ class CostPages(Pages):
             rows=await run_in_threadpool(dearest_rows, report, _MAX_ROWS),
             scheduled=await self.operations.scheduled_reports.list(viewer),
             may_send=viewer.may(Action.SEND_MESSAGES),
+            setup=await policy_setup(self.operations.policies, viewer, "reports"),
         )
 
     async def _pending_report(self, viewer: Viewer, pending: PendingReport) -> Response:

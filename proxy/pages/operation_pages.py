@@ -11,8 +11,6 @@ from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from dashboards.board import AdminBoard
 from proxy.errors import CallerError
-from proxy.pages.policies.policy_pages import stored_policy_values
-from proxy.pages.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
@@ -30,6 +28,8 @@ from proxy.pages.resources.ledger.features import (
 from proxy.pages.resources.ledger.savings import SavingsResource
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
+from proxy.pages.resources.policies.policy_pages import policy_setup
+from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.site import FormCheck, Pages, form, html_response, redirect, validated_request
@@ -84,7 +84,7 @@ class OperationPages(Pages):
             viewer,
             shown=shown,
             rerouted_calls=await self.board.rerouted_calls() if sees_all_calls else (),
-            **await stored_policy_values(self.operations.policies, viewer),
+            setup=await policy_setup(self.operations.policies, viewer, "objectives"),
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
         )
 

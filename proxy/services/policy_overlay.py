@@ -1,4 +1,4 @@
-"""Ceilings and objectives that people set on pages, over the policies of the file."""
+"""Policies that people set on pages, beside those of the file."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -21,17 +21,23 @@ _log = logging.getLogger("thriftgate.policies")
 _UNREAD: Final = (-1, 0)
 
 #: Kinds of policies that people set on pages.
-STORED_KINDS: Final = ("ceilings", "objectives")
+STORED_KINDS: Final = ("ceilings", "objectives", "sinks", "reports")
+#: Of these the kinds that hold in a gateway without a policies file.
+_WITHOUT_FILE: Final = ("sinks", "reports")
 
 
 class PolicyOverlay:
     """The stored policies as this process knows them.
 
     Where the database is away, those that were read last stay in force.
+
+    Args:
+        kinds: Those that can be in force.
     """
 
-    def __init__(self, stored: StoredPolicies) -> None:
+    def __init__(self, stored: StoredPolicies, kinds: Sequence[str] = STORED_KINDS) -> None:
         self._stored = stored
+        self._kinds = kinds
         self._known: Sequence[StoredPolicy] = ()
         self._revision = _UNREAD
 
@@ -50,7 +56,7 @@ class PolicyOverlay:
         policies = snapshot.policies
         changed = {
             kind: (*getattr(policies, kind), *self._valid_policies(kind, snapshot))
-            for kind in STORED_KINDS
+            for kind in self._kinds
         }
         policies = msgspec.structs.replace(policies, **changed)
         return msgspec.structs.replace(snapshot, policies=policies)
@@ -92,6 +98,11 @@ def policy_names(policies: Policies, kind: str) -> frozenset[str]:
     return frozenset(policy.name for policy in getattr(policies, kind))
 
 
-def stored_policy_overlay(settings: Settings, store: Store) -> PolicyOverlay | None:
-    """The overlay of a gateway; None without a policies file, where no policies are kept."""
-    return None if settings.policies is None else PolicyOverlay(store.policies)
+def settable_kinds(settings: Settings) -> Sequence[str]:
+    """The kinds of policies that can be set; others need a policies file, which may be empty."""
+    return _WITHOUT_FILE if settings.policies is None else STORED_KINDS
+
+
+def stored_policy_overlay(settings: Settings, store: Store) -> PolicyOverlay:
+    """The overlay of a gateway."""
+    return PolicyOverlay(store.policies, settable_kinds(settings))

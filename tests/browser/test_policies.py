@@ -22,7 +22,7 @@ def _remove_what_was_set(gateway: DemoGateway) -> Iterator[None]:
 def preview(page: Page) -> None:
     page.goto("/admin/objectives")
     page.get_by_text("Set a ceiling on what a call may cost").click()
-    form = page.locator("#set-a-ceiling form")
+    form = page.locator("#set-ceilings form")
     form.get_by_label("Name").fill(NAME)
     form.get_by_label("Dollars a call").fill("0.01")
     form.get_by_label("Steps, in order").fill("refuse")

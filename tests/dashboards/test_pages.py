@@ -69,11 +69,17 @@ STYLESHEET = Path(pages.__file__).parent / "static" / "admin.css"
 
 def policies_page(shown: Overview) -> str:
     """The two pages of policies, one after the other."""
-    common = {"viewer": ADMIN, "now": NOW, "may_pin": True, "stored": [], "removed": []}
-    common["inputs"] = {"ceilings": [], "objectives": []}
+    common = {"viewer": ADMIN, "now": NOW, "may_pin": True, "may_set": True, "are_kept": True}
+    common |= dict.fromkeys(("stored", "removed", "teams"), ())
     first = pages.render(
         "objectives.html",
-        {**common, "section": "objectives", "shown": shown, "rerouted_calls": shown.rerouted_calls},
+        {
+            **common,
+            "section": "objectives",
+            "shown": shown,
+            "rerouted_calls": shown.rerouted_calls,
+            "setup": {"title": "", "forms": {}, "inputs": {}, "stored": [], "removed": []},
+        },
     )
     second = pages.render(
         "budgets.html",
@@ -82,10 +88,7 @@ def policies_page(shown: Overview) -> str:
             "section": "budgets",
             "counters": shown.counters,
             "alerts": AlertsView(alerts=shown.open_alerts, total=len(shown.open_alerts or ())),
-            "are_kept": True,
-            "may_set": True,
-            "sinks": None,
-            "teams": [],
+            **dict.fromkeys(("setup", "sinks")),
             "choices": {"scopes": ["team"], "units": ["usd"], "windows": ["month"]},
         },
     )

@@ -14,7 +14,6 @@ from proxy.configuration import read_catalog
 from proxy.pages.app import add_admin_pages, add_error_handlers
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
-from proxy.pages.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.budgets.budget_counters import BudgetsResource
@@ -28,6 +27,7 @@ from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.ledger.reports import CostReportsResource
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.store_questions import StoreQuestions

@@ -25,7 +25,6 @@ from proxy.pages.access.sign_in_methods import SignInMethods
 from proxy.pages.app import add_admin_pages, add_error_handlers, key_authentication
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
-from proxy.pages.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.alerts import AlertsResource
 from proxy.pages.resources.api import API_PATH, api_app
@@ -41,6 +40,7 @@ from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.store_questions import StoreQuestions

@@ -168,7 +168,7 @@ def test_examples_in_empty_sections_are_valid_policies(tmp_path: Path) -> None:
     nothing = Overview(objectives=[], reroutes=[], rerouted_calls=[], counters=[], open_alerts=[])
     viewer = Viewer(name="ann", role=Role.ADMIN)
     common = {"viewer": viewer, "now": NOW, "section": "objectives", "may_pin": True}
-    common |= {"may_set": False, "inputs": None}
+    common |= {"may_set": False, "setup": None}
     html = pages.render("objectives.html", {**common, "shown": nothing, "rerouted_calls": []})
     html += pages.render(
         "budgets.html",

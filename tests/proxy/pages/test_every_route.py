@@ -45,7 +45,7 @@ ADMINS: Final = frozenset({Role.ADMIN})
 SEE_ALL: Final = frozenset({Role.FINANCE, Role.ADMIN})
 _API: Final = API_PATH
 BUDGET: Final = {"scope": "team", "of": "acme", "unit": "usd", "window": "month", "limit": "5"}
-CEILING: Final = {"kind": "ceilings", "name": "x", "limit": "5"}
+CEILING: Final = {"table": "ceilings", "name": "x", "limit": "5"}
 
 #: Roles that may use each route, OPEN for those before a sign-in, and what is sent.
 ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
@@ -122,9 +122,9 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", f"{_API}/events"): (EVERYBODY, None),
     ("POST", "/admin/policies/preview"): (ADMINS, CEILING),
     ("POST", "/admin/policies/set"): (ADMINS, CEILING),
-    ("POST", "/admin/policies/remove"): (ADMINS, {"kind": "ceilings", "name": "x"}),
-    ("POST", "/admin/policies/undo"): (ADMINS, {"kind": "ceilings", "name": "x"}),
-    ("GET", f"{_API}/policies/stored"): (ADMINS, None),
+    ("POST", "/admin/policies/remove"): (ADMINS, {"table": "ceilings", "name": "x"}),
+    ("POST", "/admin/policies/undo"): (ADMINS, {"table": "ceilings", "name": "x"}),
+    ("GET", f"{_API}/policies/stored"): (SEE_ALL, None),
     ("GET", f"{_API}/budgets"): (EVERYBODY, None),
     ("GET", f"{_API}/budgets/stored"): (EVERYBODY, None),
     ("PUT", f"{_API}/budgets/{{name}}"): (TEAM_ADMINS, BUDGET),

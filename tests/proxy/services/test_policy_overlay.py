@@ -17,6 +17,7 @@ from tests.fakes.call_dependencies import catalog
 CENT = Ceiling(name="cent", limit=10_000_000)
 FILE = Snapshot(catalog(), Policies(ceilings=(CENT,)))
 DIME = {"name": "dime", "limit": "0.1"}
+SINK = {"name": "on-call", "kind": "slack", "url_env": "ALERTS_URL"}
 ERRORS = {"name": "errors", "metric": "errors", "at_most": "1%"}
 
 
@@ -63,6 +64,11 @@ def test_while_the_database_is_away_those_read_last_stay(store: Store) -> None:
     assert names(overlay.add_to(FILE))[0] == ["cent", "dime"]
 
 
-def test_without_a_policies_file_there_is_no_overlay(store: Store, tmp_path: Path) -> None:
-    assert stored_policy_overlay(Settings(), store) is None
-    assert stored_policy_overlay(Settings(policies=tmp_path / "p.toml"), store) is not None
+def test_without_a_policies_file_sinks_and_reports_hold_alone(store: Store, tmp_path: Path) -> None:
+    store.policies.set("ceilings", DIME, "ann", 0.0)
+    store.policies.set("sinks", SINK, "ann", 0.0)
+    with_file = stored_policy_overlay(Settings(policies=tmp_path / "p.toml"), store)
+    alone = stored_policy_overlay(Settings(), store).add_to(FILE).policies
+
+    assert names(with_file.add_to(FILE))[0] == ["cent", "dime"]
+    assert (alone.ceilings, [sink.name for sink in alone.sinks]) == ((CENT,), ["on-call"])

@@ -6,16 +6,17 @@ from typing import Final
 
 from dashboards.access import Action, Viewer
 from dashboards.views.access import AuditEntryView
-from proxy.errors import CallerError, Unready
+from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.budget_owners import BudgetOwners
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
-from proxy.pages.store_questions import StoreQuestions, view_itself
+from proxy.pages.resources.policies.policy_previews import PolicyPreview, run_dry
+from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.sql.settings.stored_budgets import BUDGET_CHANGES, StoredBudget
-from proxy.store.sql.views.setup.dry_runs import DryRun, DryRunQuestion, dry_run
+from proxy.store.sql.views.setup.dry_runs import DryRunQuestion
 from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.objectives.toml_writer import dollars_text
@@ -62,22 +63,6 @@ class StoredBudgetsView:
     budgets: Sequence[StoredBudgetView] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetPreview:
-    """A budget before it is set.
-
-    Attributes:
-        toml: Its table, as the policies file would have it.
-        toml_in_force: That of the budget of this name in force; "" for none.
-        dry_run: Its trial on the calls of yesterday; None while the ledger is away.
-    """
-
-    policy: Budget
-    toml: str
-    toml_in_force: str
-    dry_run: DryRun | None
-
-
 @dataclass(eq=False)
 class StoredBudgetsResource(Resource):
     """Budgets set on pages, as viewers see and change them; a gateway takes changes over itself."""
@@ -118,13 +103,13 @@ class StoredBudgetsResource(Resource):
         team = await self._check_change(viewer, budget)
         await self._set(viewer, budget, team)
 
-    async def preview(self, viewer: Viewer, name: str, request: BudgetRequest) -> BudgetPreview:
+    async def preview(self, viewer: Viewer, name: str, request: BudgetRequest) -> PolicyPreview:
         """A budget with its trial on the calls of yesterday; raises as ``set``."""
         budget = requested_budget(name, request)
         await self._check_change(viewer, budget)
         question = DryRunQuestion(budget, self._now())
         in_force = (known for known in self.in_force() if known.name == name)
-        return BudgetPreview(
+        return PolicyPreview(
             policy=budget,
             toml=budget_toml(budget),
             toml_in_force="".join(map(budget_toml, in_force)),
@@ -257,14 +242,6 @@ class StoredBudgetsResource(Resource):
 
     async def _owners(self, budgets: Sequence[Budget]) -> BudgetOwners:
         return await self._store.ask(BudgetOwners.read, self._store.teams, budgets)
-
-
-async def run_dry(ask: StoreQuestions, question: DryRunQuestion) -> DryRun | None:
-    """The trial of a policy on the calls of yesterday; None while the ledger is away."""
-    try:
-        return await ask.view("dry run", dry_run, question, view_itself)
-    except Unready:
-        return None
 
 
 def limit_text(budget: Budget) -> str:

@@ -1,4 +1,4 @@
-"""Ceilings and objectives that people set on pages, by the fields of their tables in the file."""
+"""Policies that people set on pages, by the fields of their tables in the policies file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -19,6 +19,13 @@ from proxy.store.sql.timestamps import micros, seconds
 #: Policies of all kinds that are kept.
 MAX_STORED_POLICIES: Final = 500
 _VERBS: Final = ("create", "change", "remove")
+#: Words of the audit log for a policy of each kind that people set.
+NOUNS: Final[Mapping[str, str]] = {
+    "ceilings": "ceiling",
+    "objectives": "objective",
+    "sinks": "sink",
+    "reports": "report",
+}
 _SET: Final = upsert(schema.stored_policies, update_clause("fields", "changed_by", "changed_at"))
 
 PolicyFields = Mapping[str, Any]
@@ -29,7 +36,7 @@ class StoredPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """A policy as it was set last.
 
     Attributes:
-        kind: Its array in the policies file: ``ceilings`` or ``objectives``.
+        kind: Its array in the policies file, such as ``ceilings``.
         changed_at: Seconds since the epoch.
     """
 
@@ -107,7 +114,7 @@ class StoredPolicies:
         Raises:
             ValueError: No change of it is in the audit log.
         """
-        actions = [f"{verb} {_noun(kind)}" for verb in _VERBS]
+        actions = [f"{verb} {NOUNS[kind]}" for verb in _VERBS]
         before = text_before_last_change(self._engine, name, actions)
         return None if before is None else msgspec.json.decode(before)
 
@@ -126,9 +133,5 @@ def _change(
     before: PolicyFields | None,
     after: PolicyFields | None,
 ) -> AuditedChange:
-    action = f"{verb} {_noun(kind)}"
+    action = f"{verb} {NOUNS[kind]}"
     return AuditedChange(who=who, action=action, subject=name, before=before, after=after)
-
-
-def _noun(kind: str) -> str:
-    return kind.removesuffix("s")

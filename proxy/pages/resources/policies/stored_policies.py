@@ -1,4 +1,4 @@
-"""``/api/v1/policies/stored``: ceilings and objectives that people set on pages."""
+"""``/api/v1/policies/stored``: policies that people set on pages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,25 +7,40 @@ from typing import Any, Final
 from dashboards.access import Action, Viewer
 from dashboards.views.access import AuditEntryView
 from proxy.errors import CallerError
-from proxy.pages.policies.policy_forms import form_texts, invalid_policy_error
 from proxy.pages.resources.api import Resource
-from proxy.pages.resources.budgets.stored_budgets import run_dry
+from proxy.pages.resources.policies.policy_forms import (
+    form_texts,
+    invalid_policy_error,
+    policy_form,
+)
+from proxy.pages.resources.policies.policy_previews import (
+    PolicyPreview,
+    report_schedule,
+    run_dry,
+    sink_problems,
+)
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
-from proxy.services.policy_overlay import STORED_KINDS, checked_policy, policy_names
+from proxy.services.policy_overlay import checked_policy, policy_names, settable_kinds
 from proxy.settings import Settings
-from proxy.store.sql.settings.stored_policies import StoredPolicy
-from proxy.store.sql.views.setup.dry_runs import DryRun, DryRunQuestion
+from proxy.store.sql.settings.stored_policies import NOUNS, StoredPolicy
+from proxy.store.sql.views.setup.dry_runs import DryRunQuestion
 from proxy.store.store import Store
 from slo.budgets.budget import EVERY
+from slo.budgets.ceiling import Ceiling
+from slo.objectives.objective import Objective
+from slo.policies.reports import ScheduledReport
+from slo.policies.sinks import Sink
 from slo.policies.toml_text import table_text
 from slo.price import Tariff
 from slo.toml.problems import InvalidFile
 
 _WEEK_S: Final = 604_800.0
 _MAX_REMOVED: Final = 20
-_REMOVALS: Final = {f"remove {kind.removesuffix('s')}": kind for kind in STORED_KINDS}
+_REMOVALS: Final = {f"remove {noun}": kind for kind, noun in NOUNS.items()}
+#: Fields that name an environment variable.
+_VARIABLES: Final = ("url_env", "secret_env")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +63,6 @@ class StoredPolicyView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyPreview:
-    """A policy before it is set.
-
-    Attributes:
-        toml: Its table, as the policies file would have it.
-        toml_in_force: That of the stored policy of this name; "" for none.
-        dry_run: Its trial on the calls of yesterday; None while the ledger is away.
-    """
-
-    policy: Any
-    toml: str
-    toml_in_force: str
-    dry_run: DryRun | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPoliciesView:
     """Policies that people set, by kind and name; null where they are not known just now."""
 
@@ -82,36 +81,48 @@ class StoredPoliciesResource(Resource):
     _settings: Settings
     _now: Clock
 
-    @property
-    def are_kept(self) -> bool:
-        """False where there is no policies file, without which no policies are kept."""
-        return self._settings.policies is not None
+    def settable_kinds(self, viewer: Viewer) -> Sequence[str]:
+        """The kinds of policies that the viewer may set."""
+        kinds = settable_kinds(self._settings)
+        return [kind for kind in kinds if viewer.may(policy_form(kind).action)]
 
     @route("GET", "/policies/stored", name="list_stored_policies")
     async def list(self, viewer: SignedIn) -> StoredPoliciesView:
-        """Ceilings and objectives that people set, beside those of the policies file."""
-        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        """Policies that people set beside those of the policies file; those one may change."""
+        check_allowed(viewer, Action.SCHEDULE_REPORTS)
         stored = await self._ask("stored policies", self._store.policies.all)
-        return StoredPoliciesView(
-            policies=None if stored is None else [self._view(policy) for policy in stored]
-        )
+        if stored is None:
+            return StoredPoliciesView(policies=None)
+        seen = [policy for policy in stored if viewer.may(policy_form(policy.kind).action)]
+        return StoredPoliciesView(policies=[self._view(policy) for policy in seen])
 
     async def removals(self, viewer: Viewer) -> Sequence[tuple[str, AuditEntryView]]:
         """Kind and removal of each policy that went in the last week and is still gone."""
-        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        check_allowed(viewer, Action.SCHEDULE_REPORTS)
         return await self._ask("removed policies", self._read_removed) or ()
 
     async def preview(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> PolicyPreview:
-        """A policy with its trial on the calls of yesterday; raises as ``set``."""
+        """A policy with its trial; raises as ``set``."""
         policy = await self._check_policy(viewer, kind, fields)
-        question = DryRunQuestion(policy, self._now(), self._tariffs())
         earlier = await self._find(kind, policy.name)
         return PolicyPreview(
             policy=policy,
             toml=table_text(kind, fields),
             toml_in_force="" if earlier is None else table_text(kind, earlier.fields),
-            dry_run=await run_dry(self._ask, question),
+            **await self._trial(policy),
         )
+
+    async def _trial(self, policy: object) -> dict[str, Any]:
+        """The fields of a preview that say what the policy would do."""
+        if isinstance(policy, Sink):
+            return {"problems": sink_problems(policy)}
+        if isinstance(policy, ScheduledReport):
+            ids = {team.name: team.id for team in await self._store.ask(self._store.teams.all)}
+            schedule, problems = report_schedule(policy, self._settings, self._now(), ids)
+            return {"schedule": schedule, "problems": problems}
+        assert isinstance(policy, Ceiling | Objective)  # noqa: S101 - the other kinds
+        question = DryRunQuestion(policy, self._now(), self._tariffs())
+        return {"dry_run": await run_dry(self._ask, question)}
 
     async def set(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> None:
         """Sets a policy; gateways follow within seconds.
@@ -130,7 +141,7 @@ class StoredPoliciesResource(Resource):
 
     async def remove(self, viewer: Viewer, kind: str, name: str) -> None:
         """Removes a policy that people set."""
-        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        check_allowed(viewer, policy_form(kind).action)
         if not await self._store.ask(
             self._store.policies.remove, kind, name, viewer.name, self._now()
         ):
@@ -143,7 +154,7 @@ class StoredPoliciesResource(Resource):
 
     async def undo(self, viewer: Viewer, kind: str, name: str) -> None:
         """Takes the last change of a policy back: it becomes what it was before, or goes."""
-        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        check_allowed(viewer, policy_form(kind).action)
         try:
             before = await self._store.ask(self._store.policies.before_last_change, kind, name)
         except ValueError as error:
@@ -157,14 +168,14 @@ class StoredPoliciesResource(Resource):
 
     async def _check_policy(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401 - by kind
         """The policy of these fields, if the viewer may set it; else raises CallerError."""
-        check_allowed(viewer, Action.CHANGE_CONFIGURATION)
+        check_allowed(viewer, policy_form(kind).action)
         try:
             policy = checked_policy(kind, fields, self._reloader.snapshot)
         except InvalidFile as invalid:
             raise invalid_policy_error(invalid) from None
-        if not self.are_kept:
+        if kind not in settable_kinds(self._settings):
             raise CallerError(
-                "No policies are kept without a policies file, which may be empty: set"
+                f"No {kind} are kept without a policies file, which may be empty: set"
                 " THRIFTGATE_POLICIES and restart.",
                 code="no_policies_file",
                 status=409,
@@ -175,10 +186,24 @@ class StoredPoliciesResource(Resource):
                 code="policy_in_file",
                 status=409,
             )
+        self._check_variables(fields)
+        team = getattr(policy, "team", EVERY)
         teams = await self._store.ask(self._store.teams.all)
-        if policy.team != EVERY and all(team.name != policy.team for team in teams):
-            raise CallerError(f"There is no team {policy.team}.", code="unknown_team")
+        if team != EVERY and all(known_team.name != team for known_team in teams):
+            raise CallerError(f"There is no team {team}.", code="unknown_team")
         return policy
+
+    def _check_variables(self, fields: Mapping[str, Any]) -> None:
+        """Checks that no variable holds a provider's key, which would be sent elsewhere."""
+        upstreams = self._reloader.snapshot.catalog.upstreams.values()
+        keys = {upstream.key_env for upstream in upstreams} - {""}
+        for field in _VARIABLES:
+            if fields.get(field) in keys:
+                raise CallerError(
+                    f"{field}: {fields[field]} holds the key of a provider; name another variable.",
+                    code="invalid_policy",
+                    param=field,
+                )
 
     async def _find(self, kind: str, name: str) -> StoredPolicy | None:
         stored = await self._store.ask(self._store.policies.all)

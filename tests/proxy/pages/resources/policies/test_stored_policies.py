@@ -10,7 +10,7 @@ from dashboards.access import Role
 from proxy.store.store import Store
 from tests.fakes.dashboard import Dashboard
 
-CEILING = {"kind": "ceilings", "name": "cent", "limit": "0.01"}
+CEILING = {"table": "ceilings", "name": "cent", "limit": "0.01"}
 FILE = """
 [[ceilings]]
 name = "in-the-file"

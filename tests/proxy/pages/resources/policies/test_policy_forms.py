@@ -3,8 +3,8 @@
 import pytest
 
 from proxy.errors import CallerError
-from proxy.pages.policies.policy_forms import (
-    POLICY_KINDS,
+from proxy.pages.resources.policies.policy_forms import (
+    POLICY_FORMS,
     form_inputs,
     form_texts,
     invalid_policy_error,
@@ -52,21 +52,33 @@ def test_fields_become_the_texts_that_stand_for_them() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["", "budgets", "sinks"])
+@pytest.mark.parametrize("kind", ["", "budgets", "residency"])
 def test_other_kinds_have_no_form(kind: str) -> None:
-    with pytest.raises(CallerError, match="ceilings or objectives"):
+    with pytest.raises(CallerError, match="Choose one of ceilings, objectives"):
         policy_fields(kind, {})
 
 
 def test_a_text_without_end_is_refused() -> None:
-    with pytest.raises(CallerError, match="name has over 300"):
-        policy_fields("ceilings", {"name": "x" * 301})
+    with pytest.raises(CallerError, match="name has over 2,000"):
+        policy_fields("ceilings", {"name": "x" * 2_001})
 
 
 def test_inputs_are_those_of_the_file() -> None:
     keys = {kind.array: {field.key for field in kind.fields} for kind in KINDS}
-    for kind in POLICY_KINDS:
-        assert {field.key for field in form_inputs(kind)} <= keys[kind]
+    for kind, form in POLICY_FORMS.items():
+        assert {field.key for field in form_inputs(form)} <= keys[kind]
+
+
+def test_inputs_that_the_file_requires_are_required() -> None:
+    required = {each.key for each in form_inputs(POLICY_FORMS["sinks"]) if each.is_required}
+
+    assert required == {"name", "kind", "url_env"}
+
+
+def test_recipients_are_written_with_commas() -> None:
+    assert policy_fields("reports", {"mail_to": "ann@example.com, ben@example.com"}) == {
+        "mail_to": ["ann@example.com", "ben@example.com"]
+    }
 
 
 def test_an_invalid_policy_names_each_field_with_its_fix() -> None:
