@@ -20,7 +20,7 @@ from statistics import median
 from typing import Final
 
 import httpx
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from dashboards.pages import HOME, NAVIGATION
 from proxy.store.store import Store
@@ -36,11 +36,13 @@ _MORE: Final = (
     "/calls?min_ttft=999",
 )
 _PATHS: Final = (*(page.path for group in NAVIGATION for page in group.entries), *_MORE)
-_IS_DRAWN: Final = """() => document.readyState === "complete"
+#: True once all charts on the screen are drawn.
+IS_DRAWN: Final = """document.readyState === "complete"
   && [...document.querySelectorAll("figure[data-chart]")].every((figure) =>
     "drawn" in figure.dataset || !figure.querySelector("tbody tr")
-    || !figure.getBoundingClientRect().height || figure.getBoundingClientRect().top > innerHeight)
-  && performance.now()"""
+    || !figure.getBoundingClientRect().height
+    || figure.getBoundingClientRect().top > innerHeight)"""
+_DRAWN_AT: Final = f"() => {IS_DRAWN} && performance.now()"
 _SIGN_IN: Final = """([path, token]) =>
   fetch(path, {method: "POST", body: new URLSearchParams({token})})"""
 _TIMEOUT_S: Final = 30.0
@@ -54,6 +56,12 @@ def fill_until_now(file: Path) -> None:
         store = Store.open(f"sqlite:///{file}", Path(journal))
         fill(store._engine, (int(time.time()) // _HOUR_S + 2) * _HOUR_S, 2 * CALLS)  # noqa: TID251 - its own clock
         store.close(1.0)
+
+
+def chromium(playwright: Playwright) -> Browser:
+    """The machine's own Chromium, or the one that CHROMIUM names."""
+    program = os.environ.get("CHROMIUM", "/usr/bin/chromium")  # noqa: TID251 - a tool
+    return playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
 def first_bytes(url: str, token: str, rounds: int) -> dict[str, list[float]]:
@@ -88,7 +96,7 @@ def draw_times(browser: Browser, url: str, token: str, rounds: int) -> dict[str,
         for _ in range(rounds + 1):
             loaded.clear()
             page.goto(HOME + path, wait_until="commit")
-            milliseconds = page.wait_for_function(_IS_DRAWN).json_value()
+            milliseconds = page.wait_for_function(_DRAWN_AT).json_value()
             page.wait_for_load_state("networkidle")
             visits.append((milliseconds, sum(loaded) / _KIB))
         times = [milliseconds for milliseconds, _ in visits[1:]]
@@ -100,10 +108,7 @@ def ask(url: str, token: str, rounds: int) -> None:
     """Ask, draw, print."""
     times = first_bytes(url, token, rounds)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),  # noqa: TID251 - a tool
-            args=["--no-sandbox"],
-        )
+        browser = chromium(playwright)
         drawn = draw_times(browser, url, token, rounds)
         browser.close()
     print(f"{'page':<26} {'first byte ms':>18} {'drawn ms':>9} {'KiB':>6} {'again':>6}")
