@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Final, get_args
+from urllib.parse import urlencode
 
 from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -227,26 +228,26 @@ class CostPages(Pages):
             "fast_path.html",
             viewer,
             section="fast-path",
+            switched=params.pop("switched", "").split(":", 2),
             params=params,
+            may_see_audit=viewer.may(Action.SEE_AUDIT_LOG),
             may_switch=viewer.may(Action.CHANGE_TEAM_SETTINGS),
         )
         return html_response(await self.ledger.fast_path.fast_path(viewer, query, page))
 
     @route("POST", "/fast-path")
     async def switch_fast_path(self, request: Request, viewer: SignedIn) -> Response:
-        """Turns a part of the fast path off for a feature, or on again; the filters stay."""
+        """Turns a part of the fast path off for a feature, or on again; the page says which."""
         fields = await form_fields(request)
         if fields["part"] not in set(SwitchedPart):
             raise unknown_form_error()
+        part, team, feature = fields["part"], fields["team"], fields["feature"]
+        switch = validated_request(SwitchRequest, is_on=fields["is_on"])
         await self.operations.fast_path_switches.switch(
-            viewer,
-            fields["team"],
-            fields["feature"],
-            SwitchedPart(fields["part"]),
-            validated_request(SwitchRequest, is_on=fields["is_on"]),
+            viewer, team, feature, SwitchedPart(part), switch
         )
-        query = f"?{request.url.query}" if request.url.query else ""
-        return redirect(f"/fast-path{query}")
+        parameters = {**request.query_params, "switched": f"{part}:{team}:{feature}"}
+        return redirect(f"/fast-path?{urlencode(parameters)}")
 
     @route("GET", "/now")
     async def last_minutes(
