@@ -12,6 +12,7 @@ from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.calls import CallForm, CallRow
 from dashboards.views.costs import CostsView
+from dashboards.views.steps import NextStep
 from slo.alert import format_amount, format_rough_duration
 from slo.budgets.budget import EVERY, BudgetUnit
 
@@ -79,6 +80,16 @@ def dollars(nanos: int | None) -> str:
 def exact_usd(nanos: int | None) -> str:
     """Nano-dollars as dollars with every digit; ? where it is unknown."""
     return UNKNOWN if nanos is None else _with_minus(format_amount(BudgetUnit.USD, nanos))
+
+
+def step_saving(step: NextStep) -> str:
+    """The saving of a step not taken yet: a month, 1,000 calls, or ? where it is unknown."""
+    bound = f"{step.bound} " if step.bound else ""
+    if step.month_nanos is not None:
+        return f"saves {bound}{usd(step.month_nanos)}/month"
+    if step.nanos_per_1k_calls is not None:
+        return f"saves {bound}{usd(step.nanos_per_1k_calls)} per 1,000 calls"
+    return f"saves {UNKNOWN}"
 
 
 def rate(nanos: int | None) -> str:

@@ -125,6 +125,7 @@ class SavingsSums(msgspec.Struct, frozen=True):
         draft_nanos: Savings by drafts.
         checks_nanos: The same of calls that compare answers, below 0.
         fast_path_discount_nanos: List less effective cost of the fast path's attempts.
+        prompt_tokens: Tokens of all prompts, however they were billed.
         unpriced: Attempts at no known price, which all sums leave out.
         unknown_cached_tokens: Tokens read from caches by calls of which nobody knows the saving.
         measured_nanos: The part of ``planning_nanos`` that control arms measured.
@@ -147,6 +148,7 @@ class SavingsSums(msgspec.Struct, frozen=True):
     checks_nanos: int = 0
     fast_path_discount_nanos: int = 0
     calls: int = 0
+    prompt_tokens: int = 0
     unpriced: int = 0
     unknown_cached_tokens: int = 0
     measured_nanos: int = 0
@@ -372,7 +374,8 @@ def headline_sentences(headline: SavingsHeadline) -> list[str]:
         lines.append(f"{fast_path_sentence(headline.fast_path)}.")
     if headline.saved_low_nanos != headline.saved_high_nanos:
         low, high = _exact(headline.saved_low_nanos), _exact(headline.saved_high_nanos)
-        compared = "" if headline.measured_at is None else _comparison_time(headline.measured_at)
+        measured = datetime.fromtimestamp(headline.measured_at or 0.0, UTC)
+        compared = f" compared at {measured:%Y-%m-%d %H:%M} UTC" if headline.measured_at else ""
         lines.append(f"By control arms{compared}, 95 % sure to lie between {low} and {high}.")
     return [*lines, *map(uncounted_sentence, headline.uncounted)]
 
@@ -389,10 +392,6 @@ def uncounted_sentence(saving: UncountedSaving) -> str:
     )
     nanos = _exact(saving.nanos)
     return f"Not counted: {saving.part} of {feature} ({team}), {nanos} by estimate; {why}."
-
-
-def _comparison_time(moment: float) -> str:
-    return f" compared at {datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _exact(nanos: int) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from dashboards.savings_headline import SavingsHeadline
+from dashboards.views.steps import NextStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,41 +54,6 @@ class MeasuredSaving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextSaving:
-    """A saving that is not taken yet: a layout that nobody decided on.
-
-    Attributes:
-        family: Family of models that the layout is for; "" for all.
-        version: The version of the layout, which applying approves.
-        moves: Texts that it moves.
-        nanos_per_1k_calls: Estimated saving for 1,000 calls, in nano-dollars.
-        seen_calls: Calls that the estimate rests on.
-        is_early: True if it saves at least so much, for its conversations have hardly ended yet.
-        month_nanos: The same in thirty days at the traffic of ``known_days``; null for less than
-            one day.
-        known_days: Days from the first call of the period to its end, or to now.
-        link: Path of the page where it is applied; ``POST`` to it does so.
-        may_apply: True if the viewer may apply it.
-        is_observed: True if the feature only observes; applying it changes its mode to ``apply``.
-    """
-
-    team: str
-    team_name: str
-    feature: str
-    family: str
-    version: int
-    moves: int
-    nanos_per_1k_calls: int
-    seen_calls: int
-    is_early: bool
-    month_nanos: int | None
-    known_days: float
-    link: str
-    may_apply: bool
-    is_observed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SavingsView(SavingsHeadline):
     """Savings of a period: the headline, and what it is made of.
 
@@ -96,7 +62,7 @@ class SavingsView(SavingsHeadline):
         features: The same by feature, those that saved most first.
         measured: Planning measured against control arms, where somebody has measured it already;
             of the last thirty days. Null while it is being measured.
-        next: Savings not taken yet, the largest first.
+        next: Steps not taken yet, the largest saving first.
         unknown_cached_tokens: Tokens read from caches of which the saving is unknown: calls from
             before it was recorded.
         unknown_routing_calls: Calls of a model without a known price that another one answered.
@@ -107,6 +73,6 @@ class SavingsView(SavingsHeadline):
     tz: str
     features: Sequence[FeatureSavings]
     measured: Sequence[MeasuredSaving] | None
-    next: Sequence[NextSaving]
+    next: Sequence[NextStep]
     unknown_cached_tokens: int
     unknown_routing_calls: int

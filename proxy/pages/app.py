@@ -47,6 +47,7 @@ from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.live_calls import LiveCalls
+from proxy.pages.resources.ledger.savings import StepSources
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.policies.policy_pages import PolicyPages
@@ -63,6 +64,7 @@ from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.counters import open_budget_store
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.telemetry.telemetry import Telemetry
+from proxy.settings import Settings
 from proxy.store.ports import BudgetStore
 from proxy.store.sql.access.audit_log import AuditedChange
 from proxy.store.sql.ids import call_ids
@@ -191,7 +193,7 @@ async def _admin(
             live,
             context.now,
         )
-        ledger.cache.max_loss_nanos = context.settings.learning_stake_nanos
+        _show_settings(ledger, operations.budgets, reloader, context.settings)
         people = AccessResources.of(
             context.opened, ask, access, operations.stored_budgets, context.now
         )
@@ -199,7 +201,7 @@ async def _admin(
         def add(app: FastAPI, handlers: AddErrorHandlers) -> None:
             for routes in (*sign_in_routes, *_own_usage(context, access, store, reloader, ticks)):
                 app.include_router(routes)
-            _show_fast_path(ledger.fast_path, reloader, app)
+            _show_fast_path(ledger.fast_path, app)
             add_admin_pages(app, access, (board, operations, ledger, people), context.now)
             routers = (*operations.routers(), *ledger.routers(), *people.routers())
             app.mount(API_PATH, api_app(access.viewer, routers, handlers))
@@ -265,9 +267,21 @@ def _operations(
     )
 
 
-def _show_fast_path(resource: FastPathResource, reloader: Reloader, app: FastAPI) -> None:
-    """Has the resource read the rules in force, and the parts that ``app.state`` names."""
-    resource.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
+def _show_settings(
+    ledger: LedgerResources, budgets: BudgetsResource, reloader: Reloader, settings: Settings
+) -> None:
+    """Has resources of the ledger read the settings and rules in force."""
+    ledger.cache.max_loss_nanos = settings.learning_stake_nanos
+    ledger.fast_path.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
+    ledger.savings.sources = StepSources(
+        rules=ledger.fast_path.rules,
+        compaction=settings.compaction,
+        budgets=budgets.visible_counters,
+    )
+
+
+def _show_fast_path(resource: FastPathResource, app: FastAPI) -> None:
+    """Has the resource read the parts of the fast path that ``app.state`` names."""
     resource.small_first = lambda: getattr(app.state, "small_first", None)
     resource.similar = lambda: getattr(app.state, "similar_answers", None)
 

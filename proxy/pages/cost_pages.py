@@ -48,7 +48,7 @@ _METRICS: Final = {
 }
 #: Rows of a report that a page shows; its files have all.
 _MAX_ROWS: Final = 1_000
-#: Savings not taken yet that the first page shows.
+#: Steps not taken yet that the first page shows.
 _NEXT_SHOWN: Final = 3
 #: Dimensions that reports are often read by.
 _REPORT_PRESETS: Final = (
@@ -85,7 +85,7 @@ class CostPages(Pages):
 
     @route("GET", "")
     async def overview(self, viewer: SignedIn) -> Response:
-        """Spend, savings, health, and the largest savings not taken yet."""
+        """Spend, savings, health, and the largest steps not taken yet."""
         operations, ledger = self.operations, self.ledger
         by = "feature" if viewer.teams is not None and len(viewer.teams) == 1 else "team"
         query = CostsQuery.model_validate({"by": by})
@@ -107,7 +107,9 @@ class CostPages(Pages):
         question = OverviewQuestion(
             costs=costs,
             savings=ledger.savings.question(
-                viewer, SavingsQuery.model_validate({"next": _NEXT_SHOWN})
+                viewer,
+                SavingsQuery.model_validate({"next": _NEXT_SHOWN}),
+                budgets.counters or (),
             ),
             health=HealthQuestion(now=self.site.now(), only=costs.only),
         )
@@ -214,7 +216,7 @@ class CostPages(Pages):
     async def savings(
         self, request: Request, viewer: SignedIn, query: Annotated[SavingsQuery, Query()]
     ) -> Response:
-        """Savings as a signed waterfall, measured and estimated, and those not taken yet."""
+        """Savings as a signed waterfall, measured and estimated, and steps not taken yet."""
         page = self.site.page_around("savings.html", viewer, params=dict(request.query_params))
         return html_response(await self.ledger.savings.savings(viewer, query, page))
 

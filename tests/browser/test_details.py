@@ -22,7 +22,7 @@ def paths(chromium: Browser, gateway: DemoGateway, session_state: object) -> dic
     page.goto("/admin/cache")
     miss = page.locator("td[data-name=Example] a").first.get_attribute("href") or ""
     page.goto("/admin")
-    feature = page.locator(".next a").first.get_attribute("href") or ""
+    feature = page.locator(".steps a").first.get_attribute("href") or ""
     page.goto("/admin/calls")
     links = page.locator("section[aria-labelledby=calls-title] tbody a.id")
     calls = [link.get_attribute("href") or "" for link in links.all()]

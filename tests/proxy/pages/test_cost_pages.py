@@ -134,7 +134,7 @@ def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: CostPagesBro
 def test_costs_lead_to_the_savings_not_taken_yet(pages: CostPagesBrowser) -> None:
     (link,) = re.findall(r'href="/admin(/savings)#([^"]+)"', pages.text("/costs"))
 
-    assert f'id="{link[1]}">Savings not taken yet<' in pages.text(link[0])
+    assert f'id="{link[1]}">Steps not taken yet<' in pages.text(link[0])
 
 
 def test_costs_without_a_feature_come_first_to_the_eye(pages: CostPagesBrowser) -> None:
@@ -225,13 +225,13 @@ def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
         moves = msgspec.json.encode(Layout(moves=(a_move(saving),))).decode()
         pages.store.layouts.propose(LayoutScope(team, feature, "model"), "d1", moves, NOW)
     html = pages.text("")
-    shown = re.findall(r"<li><strong>([^<]+)</strong>.*?<a href=[^>]+>(\w+)</a>", html, re.DOTALL)
+    titles = re.findall(r"<li><p><strong>Apply the layout of (\w+) on model</strong>", html)
 
-    assert [feature for _, feature in shown] == ["busy", "rare"]
-    assert re.fullmatch(r"\$0\.7\d+ a month", shown[0][0])
-    assert "by estimate from 40 calls, at the traffic of 2.0 days" in html
+    assert titles == ["busy", "rare"]
+    assert re.search(r'">saves \$0\.7\d+/month</span>', html)
+    assert "Estimated from 40 calls." in html
     today = datetime.fromtimestamp(NOW, UTC).date()
-    assert "$1.00 per 1,000 calls" in pages.text(f"/savings?from={today}")
+    assert "saves $1.00 per 1,000 calls" in pages.text(f"/savings?from={today}")
 
 
 def test_layouts_page_says_that_a_saving_is_not_known_yet(pages: CostPagesBrowser) -> None:
@@ -243,7 +243,7 @@ def test_layouts_page_says_that_a_saving_is_not_known_yet(pages: CostPagesBrowse
     assert "at least" not in pages.text("/layouts")
 
 
-def test_savings_not_taken_yet_are_one_list_and_each_can_be_applied(
+def test_steps_of_known_savings_come_first_and_a_layout_is_applied_by_its_button(
     pages: CostPagesBrowser,
 ) -> None:
     team = pages.teams[0]
@@ -254,25 +254,33 @@ def test_savings_not_taken_yet_are_one_list_and_each_can_be_applied(
     pages.store.layouts.switch(LayoutScope(team, "off"), PlanningMode.OFF, "ann", NOW)
     off = a_receipt(300, started=NOW - 3600, team=team, feature="off")
     assert inserter(pages.store._engine)([off]) is None
-    first, savings = (
-        re.findall(r'<ol class="next">.*?</ol>', pages.text(path), re.DOTALL)
+    first, every = (
+        [
+            (title, saving)
+            for title, saving in re.findall(
+                r"<li><p><strong>(.+?)</strong>.*?>(saves .+?)</span>", pages.text(path)
+            )
+        ]
         for path in ("", "/savings")
     )
 
-    assert first == savings
-    assert len(first) == 1
-    assert first[0].count("<li>") == first[0].count(">Apply</button>") > 0
-    assert "off</a>" not in first[0]
+    assert first == [
+        ("Apply the layout of chat on model", "saves $1.00 per 1,000 calls"),
+        ("Name the feature of 1 call", "saves ?"),
+        ("Send cache marks for off", "saves ?"),
+    ]
+    assert every == first
+    assert pages.text("").count(">Apply</button>") == 1
 
 
 @pytest.mark.parametrize("path", ["", "/savings"])
-def test_an_empty_list_of_savings_not_taken_yet_is_a_sentence_without_a_number(
-    pages: CostPagesBrowser, path: str
-) -> None:
-    html = pages.text(path)
+def test_an_empty_list_of_steps_is_a_sentence_without_a_number(store: Store, path: str) -> None:
+    browser = Browser(store=store)
+    browser.sign_in()
+    html = browser.get(path).body.decode()
 
-    assert "<p>No layout waits for a decision." in html
-    assert '<ol class="next">' not in html
+    assert "<p>No step waits." in html
+    assert '<ol class="steps">' not in html
 
 
 class PendingReports(CostReportsResource):

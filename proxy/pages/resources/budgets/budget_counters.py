@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.access import Action
+from dashboards.access import Action, Viewer
 from dashboards.board import AdminBoard, BudgetCounter
 from proxy.pages.resources.api import Resource
 from proxy.pages.store_questions import StoreQuestions
@@ -55,3 +55,7 @@ class BudgetsResource(Resource):
                 if row.scope == _SHARED_SCOPE or row.whose in own.get(row.scope, ())
             ]
         )
+
+    async def visible_counters(self, viewer: Viewer) -> Sequence[BudgetCounter]:
+        """The counters of budgets that a viewer may see; none where they are unknown now."""
+        return (await self.budgets(viewer)).counters or ()

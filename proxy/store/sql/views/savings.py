@@ -1,55 +1,32 @@
-"""Reads a period's savings, those not taken yet, and the overview's figures."""
+"""Reads a period's savings, the steps not taken yet, and the overview's figures."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final
-from urllib.parse import quote
 
-from dashboards.access import Action, Viewer
-from dashboards.pages import HOME
 from dashboards.savings_headline import SavingsHeadline, SavingsSums
 from dashboards.views.costs import CostsView
 from dashboards.views.latency import HealthView
-from dashboards.views.savings import FeatureSavings, MeasuredSaving, NextSaving, SavingsView
-from proxy.catalog.catalog import Catalog
-from proxy.records.feature_mode import LayoutScope, PlanningMode
-from proxy.store.sql.database import read_transaction
+from dashboards.views.savings import FeatureSavings, MeasuredSaving, SavingsView
 from proxy.store.sql.ledger.control_arms import Comparison
-from proxy.store.sql.settings.layouts import UndecidedLayout, undecided_layouts
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
 from proxy.store.sql.views.counted_savings import (
     CountedSavings,
-    SavingsScope,
     counted_savings,
-    layout_scope,
 )
 from proxy.store.sql.views.latency import HealthQuestion, health_view
 from proxy.store.sql.views.readers import Readers
-from proxy.store.sql.views.savings_sums import first_quarter
+from proxy.store.sql.views.setup.next_steps import StepsQuestion, next_steps
 
-_DAY_S: Final = 86_400.0
-#: Days that a saving in a month is for.
-MONTH_DAYS: Final = 30
-#: Days of calls from which a month is extrapolated.
-_MIN_DAYS: Final = 1.0
 _MAX_FEATURES: Final = 500
-_CALLS_PER_PROPOSAL_SAVING: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavingsQuestion:
-    """A question for savings.
+class SavingsQuestion(StepsQuestion):
+    """A question for savings, with the largest steps not taken yet; ``next`` says how many."""
 
-    Attributes:
-        next: Savings not taken yet, the largest.
-    """
-
-    viewer: Viewer
-    scope: SavingsScope
     next: int
-    now: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +71,7 @@ def savings_view(readers: Readers, question: SavingsQuestion) -> SavingsView:
         measured=None
         if measurement is None
         else _measured_savings(question, measurement.value.comparisons, names),
-        next=_next_savings(readers, question, counted, names)[: question.next],
+        next=next_steps(readers, question, counted, names)[: question.next],
         unknown_cached_tokens=counted.unknown_cached_tokens,
         unknown_routing_calls=counted.unknown_routing_calls,
     )
@@ -112,69 +89,6 @@ def _measured_savings(
         if (teams is None or comparison.team in teams)
         and (features is None or comparison.feature in features)
     ]
-
-
-def _next_savings(
-    readers: Readers, question: SavingsQuestion, counted: CountedSavings, names: Mapping[str, str]
-) -> list[NextSaving]:
-    """Layouts that wait for a decision and would save on the period's calls, most money first."""
-    calls = _calls_by_scope(counted, question.scope.catalog.value)
-    waiting = [
-        layout
-        for layout in undecided_layouts(readers.layouts)
-        if layout.nanos > 0 and calls[layout.place]
-    ]
-    waiting.sort(key=lambda layout: (-layout.nanos * calls[layout.place], layout.place))
-    days = _known_days(readers, question) if waiting else 0.0
-    return [_next_saving(layout, calls[layout.place], days, names, question) for layout in waiting]
-
-
-def _known_days(readers: Readers, question: SavingsQuestion) -> float:
-    """Days from the first call of the period to its end or to now; 0 without a call."""
-    scope = question.scope
-    period = scope.period.bounds
-    with read_transaction(readers.engine, is_snapshot=True) as connection:
-        first = first_quarter(connection, period, scope.only)
-    return 0.0 if first is None else (min(period[1], question.now) - first) / _DAY_S
-
-
-def _next_saving(
-    layout: UndecidedLayout,
-    calls: int,
-    days: float,
-    names: Mapping[str, str],
-    question: SavingsQuestion,
-) -> NextSaving:
-    """A layout that waits for a decision, and what it saves a month by the calls of some days."""
-    place = layout.place
-    feature = quote(place.feature or "-", safe="")
-    saved = layout.nanos * calls / _CALLS_PER_PROPOSAL_SAVING
-    return NextSaving(
-        team=place.team,
-        team_name=names.get(place.team, place.team),
-        feature=place.feature,
-        family=place.family,
-        version=layout.version,
-        moves=layout.moves,
-        nanos_per_1k_calls=layout.nanos,
-        seen_calls=layout.calls,
-        is_early=layout.is_early,
-        month_nanos=round(saved * MONTH_DAYS / days) if days >= _MIN_DAYS else None,
-        known_days=days,
-        link=f"{HOME}/layouts/{quote(place.team, safe='')}/{feature}",
-        may_apply=question.viewer.may(Action.CHANGE_TEAM_SETTINGS, place.team),
-        is_observed=layout.mode is PlanningMode.OBSERVE,
-    )
-
-
-def _calls_by_scope(counted: CountedSavings, catalog: Catalog) -> Counter[LayoutScope]:
-    """Calls of each feature by the family of the model that answered, and of all together."""
-    calls: Counter[LayoutScope] = Counter()
-    for place, sums in counted.places.items():
-        scope = layout_scope(place, catalog)
-        for family_scope in {scope, scope.all_families}:
-            calls[family_scope] += sums.calls
-    return calls
 
 
 def _feature_rows(counted: CountedSavings, names: Mapping[str, str]) -> list[FeatureSavings]:

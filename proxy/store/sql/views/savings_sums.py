@@ -42,7 +42,10 @@ _SUMMED: Final = (
     "calls",
     "unpriced",
 )
-_SAVINGS: Final = (*_SUMMED, "unknown_cached_tokens")
+_SAVINGS: Final = (*_SUMMED, "prompt_tokens", "unknown_cached_tokens")
+_PROMPT_BUCKETS: Final = tuple(
+    name for name in schema.BUCKETS if name not in {"output", "reasoning"}
+)
 _PLACE: Final = ("team", "feature", "model", "route")
 _NONE_UNANSWERED: Final = dict.fromkeys(("calls", *schema.BUCKETS, "list_nanos", "extra_nanos"), 0)
 _PARTS: Final = ("cache", "small", "draft", "checks")
@@ -165,6 +168,7 @@ def _savings(rows: Columns) -> Mapping[str, ColumnElement[Any]]:
     priced = ("calls", *schema.BUCKETS)
     return {
         **{name: rows[name] for name in _SUMMED},
+        "prompt_tokens": sum((rows[name] for name in _PROMPT_BUCKETS), start=rows.input * 0),
         "unknown_cached_tokens": case((is_unknown, rows.cache_read), else_=0),
         **{f"priced_{name}": case((is_priced, rows[name]), else_=0) for name in priced},
     }

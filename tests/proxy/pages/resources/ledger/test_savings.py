@@ -111,7 +111,7 @@ def test_a_viewer_of_one_team_sees_no_savings_of_another(api: AdminApi) -> None:
     mine = api.ok("/savings", of_team("a"))
 
     assert [feature["team"] for feature in mine["features"]] == ["a"]
-    assert [(item["team"], item["may_apply"]) for item in mine["next"]] == [("a", False)]
+    assert [(item["team"], item["fields"]) for item in mine["next"]] == [("a", {})]
     assert steps(mine)["provider_caching"] == -1
     assert api.ok("/savings", of_team("a"), team="b")["features"] == []
 
@@ -142,11 +142,16 @@ def test_layouts_that_would_change_nothing_are_no_savings(api: AdminApi) -> None
     layouts = api.store.layouts
     layouts.switch(LayoutScope("a", "off"), PlanningMode.OFF, "ann", NOW)
     layouts.suspend(LayoutScope("a", "suspended"), "it is dearer", NOW)
-    (proposal,) = api.ok("/savings")["next"]
+    proposal, off = api.ok("/savings")["next"]
 
-    assert (proposal["feature"], proposal["version"], proposal["moves"]) == ("observes", 1, 1)
-    assert (proposal["is_observed"], proposal["may_apply"]) == (True, True)
+    assert (proposal["feature"], proposal["title"]) == (
+        "observes",
+        "Apply the layout of observes on model",
+    )
+    assert proposal["effect"].endswith("read from caches, and its mode becomes apply")
+    assert proposal["fields"] == {"change": "approve", "version": "1", "family": "model"}
     assert proposal["link"] == "/admin/layouts/a/observes"
+    assert (off["kind"], off["feature"], off["saved_nanos"]) == ("planning", "off", None)
 
 
 def test_a_suspended_feature_counts_nothing_and_is_named(api: AdminApi) -> None:
@@ -170,7 +175,7 @@ def test_a_layout_saves_on_calls_of_its_own_family_alone(api: AdminApi) -> None:
         propose(api, family, 30_000)
     result = api.ok("/savings", next=5)["next"]
 
-    assert [(item["family"], item["month_nanos"]) for item in result] == [
+    assert [(item["fields"]["family"], item["month_nanos"]) for item in result] == [
         ("", pytest.approx(30 * 90, rel=0.02)),
         ("model", pytest.approx(30 * 60, rel=0.02)),
         ("gpt", pytest.approx(30 * 30, rel=0.02)),
@@ -209,9 +214,8 @@ def test_a_month_of_a_saving_is_extrapolated_from_the_days_with_calls(
         assert result == []
         return
     (saving,) = result
-    assert saving["known_days"] == pytest.approx(days, abs=0.02)
     assert saving["nanos_per_1k_calls"] == 30 * MILLION
-    assert (saving["seen_calls"], saving["is_early"]) == (60, True)
+    assert (saving["basis"], saving["bound"]) == ("Estimated from 60 calls", "at least")
     expected = None if month is None else pytest.approx(month * MILLION / 1_000, rel=0.02)
     assert saving["month_nanos"] == expected
 
