@@ -1,16 +1,15 @@
 """Formats times, money and names for the pages."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from math import floor, log10
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall
 from dashboards.views.cache_health import MissReasonSums
-from dashboards.views.calls import CallForm, CallRow
 from dashboards.views.costs import CostsView
 from dashboards.views.steps import NextStep
 from slo.alert import format_amount, format_rough_duration
@@ -267,24 +266,3 @@ def objective_reason(status: ObjectiveStatus) -> str:
         return status.why
     is_within = status.burn is not None and status.burn <= 1
     return "within its error budget" if is_within else "not missed beyond chance"
-
-
-_CALL_FORMS: Final[Mapping[CallForm, Callable[[Any, CallRow], str]]] = {
-    "time": lambda moment, _: clock_time(moment),
-    "call": lambda call_id, _: str(call_id)[5:17],
-    "text": lambda text, _: str(text),
-    "feature": lambda name, _: feature_name(name),
-    "asked_for": lambda model, call: "" if model == call.model else f"asked for {model}",
-    "missed": lambda reason, _: f"missed: {reason}" if reason else "",
-    "attempts": lambda count, _: f"{count} attempts" if count > 1 else "",
-    "usd": lambda nanos, _: usd(nanos),
-    "tokens": lambda count, _: tokens(count),
-    "cached": lambda count, call: f"{share(count, call.prompt_tokens or 0)} cached",
-    "seconds": lambda value, _: seconds(value),
-    "served": lambda part, _: f"fast path: {part}" if part else "",
-}
-
-
-def call_text(call: CallRow, field: str, form: CallForm) -> str:
-    """A field of a call in a form that the table of calls names; "" where it says nothing."""
-    return _CALL_FORMS[form](getattr(call, field), call)

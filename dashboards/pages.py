@@ -19,7 +19,6 @@ from dashboards.access import Action, Viewer
 from dashboards.cost_plot import cost_plot
 from dashboards.fast_path_savings import fast_path_sentence
 from dashboards.savings_headline import uncounted_sentence
-from dashboards.views.calls import CALL_COLUMNS
 from dashboards.views.comparisons import comparison_name
 from dashboards.views.replay import CostCurves
 
@@ -196,5 +195,4 @@ def _template_environment() -> Environment:
     made.filters["cost_plot"] = cost_plot
     made.filters["comparison_name"] = comparison_name
     made.globals["home"] = HOME
-    made.globals["call_columns"] = CALL_COLUMNS
     return made

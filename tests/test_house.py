@@ -62,6 +62,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/calls/answer_cache_port.py": "tests/proxy/services/fast_path/test_answer_cache.py",
     "proxy/records/receipt.py": "tests/proxy/store/journal/test_sent_attempts.py",
     "dashboards/views/cache_health.py": "tests/proxy/pages/resources/ledger/test_cache_health.py",
+    "dashboards/views/calls.py": "tests/proxy/pages/resources/ledger/test_calls.py",
     "dashboards/views/fast_path.py": "tests/proxy/pages/resources/ledger/test_fast_path.py",
     "dashboards/views/latency.py": "tests/proxy/pages/resources/ledger/test_latency.py",
     "dashboards/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",

@@ -1,5 +1,6 @@
 // Tables of sections: sorted by a click on a heading, searched and paged where they are long, with
-// a choice of columns where there are many, and saved as CSV exactly as they are seen.
+// a choice of columns where there are many, and saved as CSV exactly as they are seen. Those that
+// the gateway sorts and pages (data-csv) have the choice, and their CSV from its address.
 
 const PAGE_ROWS = 20;
 const MANY_COLUMNS = 7;
@@ -39,18 +40,20 @@ function compareKeys(left, right, direction) {
 }
 
 class LongTable {
-  constructor(table, name) {
+  constructor(table, name, csv) {
     this.table = table;
     this.name = name;
+    this.csv = csv;
+    this.hidden = new Set();
     this.heads = [...table.tHead.rows[0].cells];
     const isTotal = (row) => "total" in row.dataset;
     this.rows = [...table.tBodies[0].rows].filter((row) => !isTotal(row));
     this.totals = [...table.tBodies[0].rows].filter(isTotal);
     this.query = "";
     this.shown = PAGE_ROWS;
-    this.heads.forEach((head, column) => this.addSort(head, column));
+    if (!csv) this.heads.forEach((head, column) => this.addSort(head, column));
     this.addTools();
-    this.draw();
+    if (!csv) this.draw();
   }
 
   addSort(head, column) {
@@ -69,7 +72,7 @@ class LongTable {
 
   addTools() {
     const tools = element("div", { className: "table-tools screen" });
-    if (this.rows.length > PAGE_ROWS) {
+    if (!this.csv && this.rows.length > PAGE_ROWS) {
       const search = element("input", { type: "search", placeholder: `Search ${this.rows.length} rows`, ariaLabel: "Search the table" });
       search.addEventListener("input", () => {
         this.query = search.value.trim().toLowerCase();
@@ -80,7 +83,7 @@ class LongTable {
     }
     if (this.heads.length >= MANY_COLUMNS) tools.append(this.columnChoice());
     const save = element("button", { type: "button", textContent: "CSV" });
-    save.addEventListener("click", () => this.save());
+    save.addEventListener("click", () => (this.csv ? this.saveServed() : this.save()));
     tools.append(save);
     const around = this.table.closest(".scroll");
     const title = around.previousElementSibling;
@@ -89,7 +92,7 @@ class LongTable {
       title.replaceWith(heading);
       heading.append(title, tools);
     } else around.before(tools);
-    this.more = element("button", { type: "button", className: "screen" });
+    this.more = element("button", { type: "button", className: "screen", hidden: true });
     this.more.addEventListener("click", () => {
       this.shown = Infinity;
       this.draw();
@@ -99,22 +102,28 @@ class LongTable {
 
   columnChoice() {
     const stored = `columns ${location.pathname} ${this.name}`;
-    const hidden = new Set(JSON.parse(localStorage.getItem(stored) ?? "[]"));
-    const boxes = this.heads.slice(1).map((head, place) => {
-      const title = head.textContent;
-      const box = element("input", { type: "checkbox", checked: !hidden.has(title) });
-      const apply = () => {
-        for (const row of [this.table.tHead.rows[0], ...this.rows, ...this.totals]) if (row.cells.length > place + 1) row.cells[place + 1].hidden = !box.checked;
-      };
+    this.hidden = new Set(JSON.parse(localStorage.getItem(stored) ?? "[]"));
+    const boxes = this.heads.slice(1).map((head) => {
+      const title = textOf(head);
+      const box = element("input", { type: "checkbox", checked: !this.hidden.has(title) });
       box.addEventListener("change", () => {
-        hidden[box.checked ? "delete" : "add"](title);
-        localStorage.setItem(stored, JSON.stringify([...hidden]));
-        apply();
+        this.hidden[box.checked ? "delete" : "add"](title);
+        localStorage.setItem(stored, JSON.stringify([...this.hidden]));
+        this.hideColumns();
       });
-      apply();
       return element("label", {}, box, ` ${title}`);
     });
+    this.table.addEventListener("rows", () => this.hideColumns());
+    this.hideColumns();
     return element("details", { className: "column-choice" }, element("summary", { textContent: "Columns" }), ...boxes);
+  }
+
+  hideColumns() {
+    const rows = this.csv ? this.table.tBodies[0].rows : [...this.rows, ...this.totals];
+    this.heads.forEach((head, place) => {
+      const isHidden = place > 0 && this.hidden.has(textOf(head) || head.textContent.trim());
+      for (const row of [head.parentElement, ...rows]) if (row.cells.length > place) row.cells[place].hidden = isHidden;
+    });
   }
 
   wanted() {
@@ -126,6 +135,11 @@ class LongTable {
     this.table.tBodies[0].replaceChildren(...wanted.slice(0, this.shown), ...this.totals);
     this.more.hidden = wanted.length <= this.shown;
     this.more.textContent = `Show all ${wanted.length}`;
+  }
+
+  saveServed() {
+    const without = this.heads.filter((head) => head.hidden).map((head) => `&without=${head.dataset.column}`);
+    location.assign(`${this.csv}${without.join("")}`);
   }
 
   save() {
@@ -143,6 +157,6 @@ class LongTable {
 
 for (const table of document.querySelectorAll("main .scroll > table")) {
   const section = table.closest("section");
-  const isOwn = table.tHead && table.tBodies[0]?.rows.length > 1 && !table.closest("figure, form");
-  if (isOwn && section && !section.querySelector("#live")) new LongTable(table, section.id || section.getAttribute("aria-labelledby")?.replace("-title", "") || "table");
+  const isOwn = table.tHead && (section?.dataset.csv || table.tBodies[0]?.rows.length > 1) && !table.closest("figure, form");
+  if (isOwn && section) new LongTable(table, section.id || section.getAttribute("aria-labelledby")?.replace("-title", "") || "table", section.dataset.csv);
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,50 +53,8 @@ class CallRow:
     served_by: str
 
 
-CallForm = Literal[
-    "time", "call", "text", "feature", "asked_for", "missed", "attempts", "usd", "tokens", "cached",
-    "seconds", "served",
-]  # fmt: skip
-"""A form in which a value is shown, by ``dashboards.formatting`` and ``static/calls.js`` alike."""
-
-
-class CallColumn(NamedTuple):
-    """A column of the table of calls, on its page and in the live tail.
-
-    Attributes:
-        heading: Its heading; "#" before that of numbers.
-        field: The field of a `CallRow` that it shows.
-        details: Fields and forms of small texts behind it, those left out that are empty.
-    """
-
-    heading: str
-    field: str
-    form: CallForm
-    details: tuple[tuple[str, CallForm], ...] = ()
-
-
-CALL_COLUMNS: Final = (
-    CallColumn("When", "started", "time"),
-    CallColumn("Call", "call_id", "call"),
-    CallColumn("Team, feature", "team_name", "text", (("feature", "feature"),)),
-    CallColumn("Model", "model", "text", (("requested", "asked_for"), ("served_by", "served"))),
-    CallColumn(
-        "Outcome",
-        "outcome",
-        "text",
-        (
-            ("error", "text"),
-            ("miss", "missed"),
-            ("reroute_reason", "text"),
-            ("attempts", "attempts"),
-        ),
-    ),
-    CallColumn("#Cost", "cost_nanos", "usd"),
-    CallColumn("#Prompt", "prompt_tokens", "tokens", (("cache_read_tokens", "cached"),)),
-    CallColumn("#Answer", "generated_tokens", "tokens"),
-    CallColumn("#First token", "ttft", "seconds"),
-    CallColumn("#Total", "duration", "seconds"),
-)
+CallSort = Literal["time", "cost", "prompt", "answer", "ttft", "duration"]
+"""The order of calls: the newest first, or those with most of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +62,19 @@ class CallsView:
     """A page of calls.
 
     Attributes:
-        calls: The calls, newest first; may be fewer than asked for, or none, although there are
-            more.
-        next: Cursor of the next page; null where there is none.
+        calls: The calls in the order asked for; may be fewer than asked for, or none, although
+            there are more.
+        next: Cursor of the next page; null where there is none, and in orders other than by time.
         searched_from: Arrival of the oldest call that was looked at; null where none was.
+        is_cut: True if older calls of the period were not looked at.
+        searched_prompts: Kept prompts in which a text was looked for; null without a text.
     """
 
     calls: Sequence[CallRow]
     next: str | None
     searched_from: float | None
+    is_cut: bool = False
+    searched_prompts: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from proxy.pages.cost_pages import CostPages
 from proxy.pages.health import LedgerMetrics, PolicyNotes, health_router, readiness
 from proxy.pages.operation_pages import OperationPages, Operations
 from proxy.pages.people_pages import AccessResources, PeoplePages
-from proxy.pages.receipts import Authenticate, ReceiptFeed
+from proxy.pages.receipts import Authenticate, ReceiptReader
 from proxy.pages.replay_pages import ReplayPages, ReplayProcess
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.alerts import AlertsResource
@@ -46,7 +46,6 @@ from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
-from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.ledger.savings import StepSources
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
@@ -58,7 +57,6 @@ from proxy.pages.site import Site, add_sign_in_redirect, static_router
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import invalid_query_error
 from proxy.records.call import Key
-from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.counters import open_budget_store
@@ -80,7 +78,7 @@ _AT_ROOT: Final = (
 @asynccontextmanager
 async def pages_app(
     context: AppContext,
-    receipts_reader: ReceiptFeed,
+    receipts_reader: ReceiptReader,
     telemetry: Telemetry,
     limits: tuple[AdmissionGate | None, ObjectiveRouter | None],
     reloader: Reloader,
@@ -121,7 +119,7 @@ async def pages_app(
     )
     pages.include_router(receipts.router(receipts_reader, authenticate))
     add_error_handlers(pages, request_id)
-    async with _admin(context, limits, reloader, states, receipts_reader.listen, ticks) as add:
+    async with _admin(context, limits, reloader, states, ticks) as add:
         add(pages, partial(add_error_handlers, request_id=request_id))
         looking = context.tasks.keep(policies.run)
         yield pages
@@ -165,7 +163,6 @@ async def _admin(
     limits: tuple[AdmissionGate | None, ObjectiveRouter | None],
     reloader: Reloader,
     readiness: tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]],
-    listen: Callable[[Callable[[Receipt], None]], None],
     ticks: Callable[[], float],
 ) -> AsyncIterator[Callable[[FastAPI, AddErrorHandlers], None]]:
     """Opens what the pages below /admin and their API need."""
@@ -183,14 +180,11 @@ async def _admin(
         access, sign_in_routes = opened_access
         ask = StoreQuestions(context.opened)
         operations = _operations(context, (board, ask), reloader, readiness, ticks)
-        live = LiveCalls()
-        listen(live.record)
         ledger = LedgerResources.of(
             context.opened,
             (ask, context.tasks),
             lambda: reloader.snapshot.catalog,
             lambda: reloader.snapshot.policies.objectives,
-            live,
             context.now,
         )
         _show_settings(ledger, operations.budgets, reloader, context.settings)

@@ -1,6 +1,5 @@
 """Pages of calls and caches: newest calls, one call's story, hit rates, and why a call missed."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, get_args
@@ -9,11 +8,10 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from dashboards.access import Action
-from dashboards.formatting import with_params
 from dashboards.views.cache_health import CacheDimension
 from proxy.pages.resources.api import API_PATH
 from proxy.pages.resources.ledger.cache_health import CacheHealth, CacheQuery
-from proxy.pages.resources.ledger.calls import LIVE_FILTERS, Calls, CallsQuery, Outcomes
+from proxy.pages.resources.ledger.calls import Calls, CallsQuery, Outcomes
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.site import Pages, html_response
 from proxy.pages.viewing import SignedIn, check_allowed, route
@@ -31,9 +29,10 @@ class CallPages(Pages):
     async def newest_calls(
         self, request: Request, viewer: SignedIn, query: Annotated[CallsQuery, Query()]
     ) -> Response:
-        """Calls, newest first, with filters and a live tail."""
+        """Calls with filters and a search; its script asks for it again and takes the rows."""
         check_allowed(viewer, Action.SEE_CALLS)
-        period = query.period(self.site.now())
+        now = self.site.now()
+        period = query.period(now)
         page = self.site.page_around(
             "calls.html",
             viewer,
@@ -42,7 +41,9 @@ class CallPages(Pages):
             last=period.end - timedelta(days=1),
             tz=period.zone,
             outcomes=get_args(Outcomes),
-            live=_live_address(request.query_params),
+            sort=query.sort,
+            file=f"{API_PATH}/calls.csv",
+            is_current=period.bounds[1] > now and not query.after,
         )
         return html_response(await self.calls.calls(viewer, query, page))
 
@@ -71,10 +72,3 @@ class CallPages(Pages):
         """The reason why a call missed, and where its prompt differs from the last hit."""
         shown = await self.cache.evidence(viewer, call_id)
         return await self.site.html("miss.html", viewer, section="cache", shown=shown)
-
-
-def _live_address(params: Mapping[str, str]) -> str:
-    """The address of live calls with the filters of a page."""
-    filters = {name: params[name] for name in sorted(LIVE_FILTERS) if params.get(name)}
-    query = with_params(filters)
-    return f"{API_PATH}/calls/live?{query}" if query else f"{API_PATH}/calls/live"

@@ -26,14 +26,6 @@ class ReceiptReader(Protocol):
         ...
 
 
-class ReceiptFeed(ReceiptReader, Protocol):
-    """Finds receipts, and hands on new ones."""
-
-    def listen(self, hear: Callable[[Receipt], None], /) -> None:
-        """Has each receipt from now on handed to a receiver, which must not block."""
-        ...
-
-
 def router(reader: ReceiptReader, authenticate: Authenticate) -> APIRouter:
     """The route that shows a receipt."""
     routes = APIRouter()

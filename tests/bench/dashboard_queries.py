@@ -23,7 +23,6 @@ from proxy.pages.resources.ledger.calls import CallsQuery
 from proxy.pages.resources.ledger.costs import CostsQuery
 from proxy.pages.resources.ledger.latency import LatencyQuery
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
-from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.ledger.savings import SavingsQuery
 from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.settings import Settings
@@ -96,7 +95,6 @@ async def measure(store: Store, rounds: int) -> dict[str, list[float]]:
         (StoreQuestions(store, 60.0), LoopTasks()),
         lambda: catalog,
         lambda: (),
-        LiveCalls(),
         lambda: END,
     )
     times: dict[str, list[float]] = {name: [] for name in questions()}

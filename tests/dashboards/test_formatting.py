@@ -2,24 +2,8 @@ import pytest
 
 from dashboards import formatting
 from dashboards.views.cache_health import MissReasonSums
-from dashboards.views.calls import CallForm, CallRow
 from slo.budgets.budget import BudgetUnit
 from tests.fakes.board import a_rerouted_call, an_objective
-
-FORMS_OF_A_CALL: tuple[tuple[str, CallForm], ...] = (
-    ("started", "time"),
-    ("call_id", "call"),
-    ("team_name", "text"),
-    ("feature", "feature"),
-    ("requested", "asked_for"),
-    ("miss", "missed"),
-    ("attempts", "attempts"),
-    ("cost_nanos", "usd"),
-    ("generated_tokens", "tokens"),
-    ("cache_read_tokens", "cached"),
-    ("duration", "seconds"),
-    ("served_by", "served"),
-)
 
 
 def test_a_time_is_told_to_the_second_in_utc():
@@ -222,47 +206,6 @@ def test_dollars_are_cents_from_ten_cents_on(nanos: int | None, text: str) -> No
 )
 def test_signed_percents_have_a_decimal_below_ten(change: float | None, text: str) -> None:
     assert formatting.signed_percent(change) == text
-
-
-def test_a_call_is_shown_by_the_forms_of_its_columns() -> None:
-    call = CallRow(
-        **dict.fromkeys(("team", "key", "user", "route", "error", "feature"), ""),
-        call_id="call_0123456789abcdef",
-        started=0.0,
-        team_name="Acme",
-        requested="large",
-        model="small",
-        attempts=2,
-        status=200,
-        outcome="answered",
-        streamed=False,
-        cost_nanos=12_300_000,
-        prompt_tokens=2_000,
-        cache_read_tokens=500,
-        generated_tokens=None,
-        ttft=None,
-        duration=0.25,
-        miss="expired",
-        miss_nanos=None,
-        reroute_reason="",
-        served_by="small",
-    )
-    shown = {form: formatting.call_text(call, field, form) for field, form in FORMS_OF_A_CALL}
-
-    assert shown == {
-        "time": "1970-01-01 00:00:00",
-        "call": "0123456789ab",
-        "text": "Acme",
-        "feature": "(none)",
-        "asked_for": "asked for large",
-        "missed": "missed: expired",
-        "attempts": "2 attempts",
-        "usd": "$0.0123",
-        "tokens": "?",
-        "cached": "25.0 % cached",
-        "seconds": "250 ms",
-        "served": "fast path: small",
-    }
 
 
 def test_a_sparkline_fills_its_box_and_counts_the_unknown_as_nothing():

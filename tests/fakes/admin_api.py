@@ -51,11 +51,16 @@ class AdminApi:
 
     def get(self, path: str, viewer: Viewer = ADMIN, /, **query: Any) -> tuple[int, Any]:
         """The status and the body of an answer."""
+        answer = self.answer(path, viewer, **query)
+        return answer.status, json.loads(answer.body)
+
+    def answer(self, path: str, viewer: Viewer = ADMIN, /, **query: Any) -> AsgiConnection:
+        """An answer, whatever its body is."""
 
         async def who(_request: Request) -> Viewer:
             return viewer
 
-        async def run() -> Any:
+        async def run() -> AsgiConnection:
             app = FastAPI()
 
             def handlers(api: FastAPI) -> None:
@@ -67,8 +72,7 @@ class AdminApi:
             head["query_string"] = urlencode(query, doseq=True).encode()
             return await answer_of_app(app, head, AsgiConnection([b""]))
 
-        answer = asyncio.run(run())
-        return answer.status, json.loads(answer.body)
+        return asyncio.run(run())
 
     def ok(self, path: str, viewer: Viewer = ADMIN, /, **query: Any) -> Any:
         """The body of a good answer."""

@@ -23,7 +23,6 @@ from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
-from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.ledger.reports import CostReportsResource
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
@@ -109,7 +108,7 @@ class Browser:
         access = page_access(self.kept, token, self.watch, provider=provider)
         ask, catalog = StoreQuestions(store), read_catalog(Settings())
         ledger = LedgerResources.of(
-            store, (ask, LoopTasks()), lambda: catalog, lambda: (), LiveCalls(), lambda: NOW
+            store, (ask, LoopTasks()), lambda: catalog, lambda: (), lambda: NOW
         )
         self.ledger = ledger = ledger if reports is None else replace(ledger, reports=reports)
         operated = operations(self.board, store, folder)

@@ -37,7 +37,6 @@ from proxy.pages.resources.fast_path_switches import FastPathSwitchesResource
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
-from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
@@ -70,8 +69,6 @@ unit = "usd"
 window = "month"
 limit = "500"
 """
-#: Seconds after which the reader of a stream leaves.
-_STREAM_S: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ class Dashboard:
             ),
         )
         ledger = LedgerResources.of(
-            store, (ask, LoopTasks()), lambda: catalog, lambda: (), LiveCalls(), self.now
+            store, (ask, LoopTasks()), lambda: catalog, lambda: (), self.now
         )
         ledger.fast_path.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
         people = AccessResources.of(store, ask, self.access, operations.stored_budgets, self.now)
@@ -211,8 +208,7 @@ class Dashboard:
         }
         head = {name: value for name, value in all_headers.items() if value is not None}
         path, _, query = path.partition("?")
-        leaves = _STREAM_S if path.endswith("/live") else None
-        connection = AsgiConnection([body], leaves_after=leaves)
+        connection = AsgiConnection([body])
         return self._loop.run(answer_of_app(self.app, scope(path, method, head, query), connection))
 
     def ask_as(self, role: Role, method: str, path: str, document: Any = None) -> AsgiConnection:

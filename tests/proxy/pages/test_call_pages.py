@@ -22,6 +22,7 @@ from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.store import Store
 from slo.policies.answer_cache import AnswerCachePolicy
+from slo.usage import Usage
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW
 from tests.fakes.receipts import a_receipt
@@ -87,14 +88,35 @@ def test_a_filter_narrows_the_list(pages: CallPagesBrowser) -> None:
     assert pages.receipts[0].call_id not in html
 
 
-def test_live_calls_are_asked_for_with_the_filters_of_the_page(pages: CallPagesBrowser) -> None:
-    html = pages.text(f"/calls?from=2026-09-20&team={pages.team}&model=m%26x&miss=*&feature=")
-    (source,) = re.findall(r'data-source="([^"]+)"', html)
-    path, _, query = unescape(source).partition("?")
+def test_calls_can_be_followed_on_the_first_page_of_a_period_that_goes_on(
+    pages: CallPagesBrowser,
+) -> None:
+    assert 'id="live"' in pages.text("/calls?tz=Europe/Berlin")
+    assert 'id="live"' not in pages.text("/calls?from=2026-08-01&to=2026-08-02")
+    assert 'id="live"' not in pages.text(f"/calls?after={pages.receipts[2].call_id}")
 
-    assert path == "/api/v1/calls/live"
-    assert parse_qs(query) == {"team": [pages.team], "model": ["m&x"], "miss": ["*"]}
-    assert 'data-source="/api/v1/calls/live"' in pages.text("/calls?tz=Europe/Berlin")
+
+def test_row_of_a_call_has_its_details_behind_each_value(pages: CallPagesBrowser) -> None:
+    call = a_receipt(
+        5, started=NOW - 57, team=pages.team, model="large", route="lab/small", attempt=1,
+        served_by=ServedBy.SMALL, cost_nanos=12_300_000, duration=0.25, ttft=None,
+        usage=Usage(input=1_500, cache_read=500),
+    )  # fmt: skip
+    inserter(pages.store._engine)([call])
+    page = pages.text("/calls?from=2026-09-20&to=2026-09-22")
+    row = page.partition(call.call_id)[2].partition("</tr>")[0]
+    cells = re.findall(r'<td data-name="([^"]+)"[^>]*>(.*?)</td>', row)
+
+    assert dict(cells) == {
+        "Team, feature": f"acme<small>{call.feature or '(none)'}</small>",
+        "Model": "small<small>asked for large</small><small>fast path: small</small>",
+        "Outcome": "answered<small>2 attempts</small>",
+        "Cost": "$0.0123",
+        "Prompt": "2.0 k<small>25.0 % cached</small>",
+        "Answer": "0",
+        "First token": "\u2013",
+        "Total": "250 ms",
+    }
 
 
 def test_a_planned_calls_segments_are_drawn_with_their_marks(pages: CallPagesBrowser) -> None:

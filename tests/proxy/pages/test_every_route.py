@@ -148,7 +148,7 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", f"{_API}/cache/misses/{{call_id}}"): (TEAM_ADMINS, None),
     ("GET", f"{_API}/latency"): (EVERYBODY, None),
     ("GET", f"{_API}/calls"): (TEAM_ADMINS, None),
-    ("GET", f"{_API}/calls/live"): (TEAM_ADMINS, None),
+    ("GET", f"{_API}/calls.csv"): (TEAM_ADMINS, None),
     ("GET", f"{_API}/calls/{{call_id}}"): (TEAM_ADMINS, None),
     ("GET", f"{_API}/reports/cost"): (EVERYBODY, None),
     ("GET", f"{_API}/reports/scheduled"): (EVERYBODY, None),

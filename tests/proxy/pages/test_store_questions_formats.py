@@ -35,7 +35,9 @@ def test_json_has_dates_as_text_and_null_for_what_is_unknown() -> None:
     view = DayView(day=date(2026, 11, 26), shares=(0.5, None))
 
     assert json_bytes(view) == b'{"day":"2026-11-26","shares":[0.5,null]}'
-    assert json_bytes(NO_CALLS) == b'{"calls":[],"next":null,"searched_from":1.5e-7}'
+    assert json_bytes(NO_CALLS) == (
+        b'{"calls":[],"next":null,"searched_from":1.5e-7,"is_cut":false,"searched_prompts":null}'
+    )
 
 
 def test_a_page_around_a_view_is_rendered_by_whoever_has_the_view() -> None:
@@ -49,7 +51,9 @@ def test_a_page_around_a_view_is_rendered_by_whoever_has_the_view() -> None:
         last=date(2026, 11, 2),
         tz="UTC",
         outcomes=(),
-        live="/live",
+        is_current=True,
+        sort="time",
+        file="/f",
     )
     sent = pickle.loads(pickle.dumps(page))  # noqa: S301 - our own bytes
 

@@ -23,7 +23,6 @@ from proxy.pages.resources.ledger.calls import Calls
 from proxy.pages.resources.ledger.costs import Costs
 from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.resources.ledger.latency import LatencyResource
-from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.ledger.reports import CostReportsResource
 from proxy.pages.resources.ledger.savings import SavingsResource
 from proxy.pages.store_questions import StoreQuestions
@@ -52,7 +51,6 @@ class LedgerResources:
         work: tuple[StoreQuestions, BackgroundTaskGroup],
         catalog: Callable[[], Catalog],
         objectives: Callable[[], Sequence[Objective]],
-        live: LiveCalls,
         now: Callable[[], float],
     ) -> Self:
         """The resources of a gateway.
@@ -73,7 +71,7 @@ class LedgerResources:
             savings=SavingsResource(ask, figures, now),
             cache=CacheHealth(store, ask, catalog, objectives, now),
             latency=LatencyResource(ask, providers, now),
-            calls=Calls(store, ask, catalog, live, now),
+            calls=Calls(store, ask, catalog, now),
             fast_path=FastPathResource(ask, now),
         )
 

@@ -1,15 +1,19 @@
 """Pages of calls, newest first, and the window that ends now; what each reads is bounded."""
 
+import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, reduce
+from operator import add
+from time import monotonic
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, or_, select
 
 from dashboards.reports import ALL_CALLS, SpendFilter, TagPart
-from dashboards.views.calls import CallRow, CallsView
+from dashboards.views.calls import CallRow, CallSort, CallsView
 from dashboards.views.costs import NO_VALUE, value_label
 from dashboards.views.minutes import (
     WINDOW_SECONDS,
@@ -31,14 +35,35 @@ from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.store.sql.rollups.spend_filters import part_column
 from proxy.store.sql.timestamps import micros, seconds
 from proxy.store.sql.views.readers import Readers
+from slo.usage import Usage
 
-#: Calls that one step looks at, and steps of a page.
-_CALLS_PER_STEP: Final = 5_000
-_MAX_STEPS: Final = 4
+
+def _bucket_sum(total: Callable[[Usage], int]) -> ColumnElement[Any]:
+    """The tokens of the buckets that a total of a usage has; null where a call used none."""
+    buckets = [name for name in schema.BUCKETS if total(Usage(**{name: 1}))]
+    return reduce(add, (schema.calls.c[name] for name in buckets))
+
+
+#: Attempts that each step of a page looks at; most pages are full after the first.
+_STEPS: Final = (200, 4_800, 5_000, 5_000, 5_000)
+#: Attempts among which calls are sorted, the newest.
+_MAX_SORTED: Final = 50_000
+#: The same where a text is looked for, and the seconds after which no step begins.
+_TEXT_STEPS: Final = (500,) * 40
+_TEXT_SECONDS: Final = 1.5
 #: Calls and rows of a window that ends now.
 _MAX_WINDOW_CALLS: Final = 50_000
 _MAX_WINDOW_ROWS: Final = 50
 _MAX_ERROR_CODES: Final = 10
+#: Ids that providers give to an attempt and to its answer.
+_PROVIDER_IDS: Final = (schema.calls.c.upstream_request_id, schema.calls.c.upstream_id)
+_SORTED_BY: Final[Mapping[CallSort, ColumnElement[Any]]] = {
+    "cost": schema.calls.c.cost_nanos,
+    "prompt": _bucket_sum(lambda usage: usage.prompt_tokens),
+    "answer": _bucket_sum(lambda usage: usage.generated_tokens),
+    "ttft": schema.calls.c.ttft,
+    "duration": schema.calls.c.duration,
+}
 _ERRORS: Final = frozenset({Outcome.FAILED.value, Outcome.BROKEN.value})
 #: Fields of a row that are the receipt's; ``model`` is the one that answered.
 _SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__struct_fields__} - {
@@ -64,6 +89,10 @@ class CallSearch:
         served_by: Part of the fast path that served them; "" for any.
         min_duration: They took at least so many seconds; 0 for any.
         min_ttft: Their first content byte came after at least so many seconds; 0 for any.
+        sort: Their order; the newest first, or those with most of it.
+        id_start: The beginning of their ids; "" for any.
+        text: Stands in the prompt kept for them, in any case of letters, or is the id that a
+            provider gave to an attempt or an answer; "" for any.
     """
 
     since: float
@@ -80,6 +109,9 @@ class CallSearch:
     served_by: str = ""
     min_duration: float = 0.0
     min_ttft: float = 0.0
+    sort: CallSort = "time"
+    id_start: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,20 +209,56 @@ def _ended_query(search: CallSearch, by: MinutesDimension | TagPart) -> Select[A
 
 def calls_view(readers: Readers, search: CallSearch) -> CallsView:
     """A page of calls; it may have few or none although there are more to look at; blocks."""
-    names, rows = readers.team_names(), list[CallRow]()
-    last, oldest = search.after or id_floor(search.until), None
+    names = readers.team_names()
     with read_transaction(readers.engine) as connection:
-        for _ in range(_MAX_STEPS):
-            step = _step_end(connection, search, last)
-            if step is None:
-                return CallsView(calls=rows, next=None, searched_from=oldest)
-            query = _page_query(search, last, step.call_id).limit(search.limit - len(rows))
-            rows += [call_row(receipt_from_row(row), names) for row in connection.execute(query)]
-            last, oldest = step.call_id, seconds(step.started)
-            if len(rows) >= search.limit:
-                last, oldest = rows[-1].call_id, rows[-1].started
-                break
-    return CallsView(calls=rows, next=last, searched_from=oldest)
+        if search.id_start:
+            calls = _read_page(connection, search, f"{search.id_start}g", search.id_start, names)
+            return CallsView(calls=calls, next=None, searched_from=None)
+        if search.sort != "time":
+            return _sorted_calls(connection, search, names)
+        return _newest_calls(connection, search, names)
+
+
+def _newest_calls(
+    connection: Connection, search: CallSearch, names: Mapping[str, str]
+) -> CallsView:
+    """Calls in steps from the newest back, until the page is full, the bound, or the deadline."""
+    rows, last, oldest = list[CallRow](), search.after or id_floor(search.until), None
+    steps, prompts = (_TEXT_STEPS, 0) if search.text else (_STEPS, None)
+    deadline = monotonic() + _TEXT_SECONDS
+    for size in steps:
+        step = _step_end(connection, search, last, size)
+        if step is None:
+            return CallsView(calls=rows, next=None, searched_from=oldest, searched_prompts=prompts)
+        rows += _read_page(connection, search, last, step.call_id, names, search.limit - len(rows))
+        is_full = len(rows) >= search.limit
+        first, oldest = (
+            (rows[-1].call_id, rows[-1].started) if is_full else (step[0], seconds(step.started))
+        )
+        if prompts is not None:
+            prompts += _prompt_count(connection, search, last, first)
+        last = first
+        if is_full or (search.text and monotonic() > deadline):
+            break
+    return CallsView(
+        calls=rows, next=last, searched_from=oldest, is_cut=True, searched_prompts=prompts
+    )
+
+
+def _sorted_calls(
+    connection: Connection, search: CallSearch, names: Mapping[str, str]
+) -> CallsView:
+    """Those of the newest calls that have most of what they are sorted by."""
+    last = id_floor(search.until)
+    step = _step_end(connection, search, last, _MAX_SORTED)
+    if step is None:
+        return CallsView(calls=[], next=None, searched_from=None)
+    return CallsView(
+        calls=_read_page(connection, search, last, step.call_id, names),
+        next=None,
+        searched_from=seconds(step.started),
+        is_cut=_step_end(connection, search, step.call_id, 1) is not None,
+    )
 
 
 def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
@@ -211,14 +279,16 @@ def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
     )
 
 
-def _step_end(connection: Connection, search: CallSearch, last: str) -> Row[Any, Any] | None:
-    """The oldest of the calls that come next; None where there are no more."""
+def _step_end(
+    connection: Connection, search: CallSearch, last: str, size: int
+) -> Row[Any, Any] | None:
+    """The oldest of the attempts that come next; None where there are no more."""
     calls = schema.calls.c
     step = (
         select(calls.call_id, calls.started)
         .where(calls.call_id < last, calls.call_id >= id_floor(search.since))
         .order_by(calls.call_id.desc())
-        .limit(_CALLS_PER_STEP)
+        .limit(size)
         .subquery("step")
         .c
     )
@@ -227,19 +297,58 @@ def _step_end(connection: Connection, search: CallSearch, last: str) -> Row[Any,
     ).first()
 
 
-def _page_query(search: CallSearch, last: str, first: str) -> Select[Any]:
-    calls = schema.calls.c
-    return (
-        select(schema.calls)
+def _read_page(
+    connection: Connection,
+    search: CallSearch,
+    last: str,
+    first: str,
+    names: Mapping[str, str],
+    limit: int | None = None,
+) -> list[CallRow]:
+    """The calls between two ids that a search wants, in its order."""
+    calls, prompts = schema.calls, schema.prompts
+    is_between = (calls.c.call_id < last) & (calls.c.call_id >= first)
+    query = select(calls).where(
+        is_between, calls.c.final == 1, calls.c.team != IDLE_TEAM, *_conditions(search)
+    )
+    if search.text:
+        is_named = calls.c.call_id.in_(
+            select(calls.c.call_id).where(
+                is_between, or_(*(column == search.text for column in _PROVIDER_IDS))
+            )
+        )
+        query = query.outerjoin(prompts, prompts.c.call_id == calls.c.call_id).where(
+            is_named | _holds_text(connection, search.text)
+        )
+    if search.sort != "time":
+        query = query.order_by(_SORTED_BY[search.sort].desc().nulls_last())
+    query = query.order_by(calls.c.call_id.desc()).limit(search.limit if limit is None else limit)
+    return [call_row(receipt_from_row(row), names) for row in connection.execute(query)]
+
+
+def _holds_text(connection: Connection, text: str) -> ColumnElement[bool]:
+    """True for a kept prompt with a text; bodies write it as JSON does, with or without ASCII."""
+    forms = {text, *(json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))}
+    escaped = (re.sub(r"([%_/])", r"/\1", form) for form in sorted(forms))
+    prompt, is_sqlite = schema.prompts.c.text, connection.dialect.name == "sqlite"
+    match = prompt.like if is_sqlite else prompt.ilike  # SQLite's LIKE takes any case
+    return or_(*(match(f"%{form}%", escape="/") for form in escaped))
+
+
+def _prompt_count(connection: Connection, search: CallSearch, last: str, first: str) -> int:
+    """The number of kept prompts of the calls between two ids that the filters let through."""
+    calls, prompts = schema.calls, schema.prompts
+    query = (
+        select(func.count())
+        .select_from(prompts.join(calls, calls.c.call_id == prompts.c.call_id))
         .where(
-            calls.call_id < last,
-            calls.call_id >= first,
-            calls.final == 1,
-            calls.team != IDLE_TEAM,
+            prompts.c.call_id < last,
+            prompts.c.call_id >= first,
+            calls.c.final == 1,
             *_conditions(search),
         )
-        .order_by(calls.call_id.desc())
     )
+    return connection.execute(query).scalar_one()
 
 
 def _conditions(search: CallSearch) -> list[ColumnElement[bool]]:

@@ -1,14 +1,9 @@
-import asyncio
-import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from dashboards.access import Role, Viewer
-from proxy.errors import CallerError
-from proxy.pages.resources.ledger.calls import Calls, LiveQuery
-from proxy.pages.resources.ledger.live_calls import LiveCalls
+from proxy.pages.resources.ledger.calls import Calls
 from proxy.pages.store_questions import StoreQuestions
 from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import call_ids
@@ -22,14 +17,9 @@ TEAM_ADMIN = of_team("a", role=Role.TEAM_ADMIN)
 
 
 @pytest.fixture
-def live() -> LiveCalls:
-    return LiveCalls()
-
-
-@pytest.fixture
-def api(store: Store, live: LiveCalls) -> AdminApi:
+def api(store: Store) -> AdminApi:
     def make(ask: StoreQuestions):
-        return Calls(store, ask, two_model_catalog, live, lambda: NOW).router()
+        return Calls(store, ask, two_model_catalog, lambda: NOW).router()
 
     return AdminApi(store, make)
 
@@ -84,7 +74,7 @@ def test_a_team_admin_sees_calls_of_own_teams_alone(api: AdminApi) -> None:
 def test_a_viewer_of_costs_alone_sees_no_call(api: AdminApi, viewer: Viewer) -> None:
     call = a_call(1, team="a")
     api.keep(call)
-    for path in ("/calls", f"/calls/{call.call_id}", "/calls/live"):
+    for path in ("/calls", f"/calls/{call.call_id}"):
         assert api.get(path, viewer)[0] == 403
 
 
@@ -96,27 +86,6 @@ def test_a_call_tells_its_whole_story(api: AdminApi) -> None:
     (attempt,) = story["attempts"]
     assert (story["cost_nanos"], attempt["is_final"]) == (call.cost_nanos, True)
     assert sum(line["nanos"] or 0 for line in attempt["cost_lines"]) == call.list_nanos
-
-
-def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> None:
-    async def run() -> list[bytes]:
-        calls = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
-        live.record(a_call(1, team="a"))
-        live.record(a_call(2, team="b"))
-        query = LiveQuery.model_validate({"feature": "coding"})
-        events = aiter((await calls.live(TEAM_ADMIN, query)).body_iterator)
-        seen = [await anext(events)]
-        live.record(a_call(3, team="b", feature="coding"))
-        live.record(a_call(4, team="a", feature="chat"))
-        live.record(a_call(5, team="a", feature="coding"))
-        seen.append(await anext(events))
-        return [bytes(event) for event in seen if isinstance(event, bytes)]
-
-    retry, event = asyncio.run(run())
-    assert retry.startswith(b"retry:")
-    kind, data = event.decode().strip().split("\n")
-    content = json.loads(data.removeprefix("data: "))
-    assert (kind, content["team"], content["feature"]) == ("event: call", "a", "coding")
 
 
 @pytest.mark.parametrize(
@@ -142,8 +111,8 @@ def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> No
         ({"team": "a", "rerouted": True, "miss": "*"}, set()),
     ],
 )
-def test_live_calls_and_the_ledgers_list_have_the_same_filters(
-    api: AdminApi, live: LiveCalls, filters: dict[str, Any], numbers: set[int]
+def test_each_filter_leaves_the_calls_that_have_its_value(
+    api: AdminApi, filters: dict[str, Any], numbers: set[int]
 ) -> None:
     plain: dict[str, Any] = {
         "feature": "x", "model": "model-0", "route": "lab/model-0", "upstream": "lab",
@@ -159,32 +128,30 @@ def test_live_calls_and_the_ledgers_list_have_the_same_filters(
     }  # fmt: skip
     calls = {n: a_call(n, **(plain | changed)) for n, changed in changes.items()}
     api.keep(*calls.values())
-    for call in calls.values():
-        live.record(call)
 
-    async def follow() -> list[str]:
-        store = api.store
-        made = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
-        events = (await made.live(ADMIN, LiveQuery.model_validate(filters))).body_iterator
-        seen: list[str] = []
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0.05):  # calls of before come at once, then none
-                async for event in events:
-                    assert isinstance(event, bytes)
-                    data = event.partition(b"data: ")[2]
-                    seen += [json.loads(data)["call_id"]] if data else []
-        return seen
-
-    expected = [calls[n].call_id for n in sorted(numbers)]
-    listed = [call["call_id"] for call in api.ok("/calls", **filters)["calls"]]
-    assert listed[::-1] == expected
-    assert asyncio.run(follow()) == expected
+    expected = [calls[n].call_id for n in sorted(numbers, reverse=True)]
+    assert [call["call_id"] for call in api.ok("/calls", **filters)["calls"]] == expected
 
 
-def test_live_calls_need_the_permission_to_see_calls(store: Store, live: LiveCalls) -> None:
-    async def run() -> None:
-        calls = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
-        await calls.live(of_team("a"), LiveQuery.model_validate({}))
+def test_a_search_finds_ids_first_and_then_texts_of_kept_prompts(api: AdminApi) -> None:
+    digits = "202612011234"
+    named, told = a_call(1, 50, team="a"), a_call(2, team="a", prompt=f"order {digits}")
+    api.keep(named, told, a_call(3, team="b", prompt=f"order {digits}"))
 
-    with pytest.raises(CallerError, match="may not see calls"):
-        asyncio.run(run())
+    def ids(text: str) -> list[str]:
+        return [call["call_id"] for call in api.ok("/calls", TEAM_ADMIN, q=text)["calls"]]
+
+    assert ids(named.call_id) == ids(named.call_id[5:17]) == [named.call_id]
+    assert ids(digits) == ids(" order ") == [told.call_id]
+    assert ids("call_" + digits) == []
+
+
+def test_a_file_has_the_calls_of_own_teams_without_hidden_columns(api: AdminApi) -> None:
+    api.keep(a_call(1, team="a", cost_nanos=5), a_call(2, team="b"), a_call(3, team="a"))
+    answer = api.answer("/calls.csv", TEAM_ADMIN, sort="cost", without=["team", "outcome"])
+    head, *rows = answer.body.decode().split("\r\n")
+
+    assert head.startswith("when,call,model,asked_for")
+    assert len(list(filter(None, rows))) == 2
+    assert api.get("/calls.csv", FINANCE)[0] == 403
+    assert api.get("/calls.csv", without="nonsense")[0] == 422

@@ -1,6 +1,5 @@
 from proxy.catalog.catalog import Catalog
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
-from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.store_questions import StoreQuestions
 from proxy.store.store import Store
 from tests.fakes.admin_api import NOW, AdminApi
@@ -14,7 +13,7 @@ def test_ledger_resources_take_providers_from_the_catalog_in_force(store: Store)
 
     def make(ask: StoreQuestions):
         router, *_ = LedgerResources.of(
-            store, (ask, LoopTasks()), lambda: catalogs[-1], lambda: (), LiveCalls(), lambda: NOW
+            store, (ask, LoopTasks()), lambda: catalogs[-1], lambda: (), lambda: NOW
         ).routers()
         return router
 

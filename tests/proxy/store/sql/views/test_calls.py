@@ -2,18 +2,19 @@ import pytest
 from sqlalchemy import Engine
 
 from dashboards.reports import SpendFilter, tag_part
-from dashboards.views.calls import CallsView
+from dashboards.views.calls import CallSort, CallsView
 from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, ServedBy
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.calls import (
-    _CALLS_PER_STEP,
-    _MAX_STEPS,
+    _STEPS,
+    _TEXT_STEPS,
     CallSearch,
     call_row,
     calls_view,
 )
 from proxy.store.sql.views.readers import Readers
+from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
 
 UNTIL = START + 10**6
@@ -107,7 +108,7 @@ def test_attempts_and_idle_time_are_no_calls_and_other_teams_are_not_seen(engine
 
 def test_a_page_looks_at_so_many_calls_and_goes_on_from_there(sqlite_engine: Engine) -> None:
     rare = a_call(0, feature="rare")
-    others = (a_call(n, feature="x") for n in range(1, _CALLS_PER_STEP * _MAX_STEPS + 10))
+    others = (a_call(n, feature="x") for n in range(1, sum(_STEPS) + 10))
     inserter(sqlite_engine)([rare, *others])
     only = SpendFilter(values={"feature": frozenset({"rare"})})
     readers = Readers(sqlite_engine)
@@ -125,3 +126,83 @@ def test_a_row_says_who_asked_for_what_and_who_answered() -> None:
     assert (row.requested, row.model) == ("big", "small")
     nothing = call_row(a_receipt(1, usage=None, ttft=None, cost_nanos=None), {})
     assert (nothing.prompt_tokens, nothing.cost_nanos) == (None, 0)
+
+
+def test_calls_are_sorted_by_what_they_have_most_of_and_the_unknown_comes_last(
+    engine: Engine,
+) -> None:
+    few, much = Usage(input=1, output=9), Usage(cache_read=5, write_1h=5, output=1, reasoning=1)
+    calls = [
+        a_call(1, cost_nanos=5, duration=1.0, ttft=0.1, usage=few),
+        a_call(2, cost_nanos=None, duration=2.0, ttft=None, usage=None),
+        a_call(3, cost_nanos=9, duration=0.5, ttft=0.2, usage=much),
+    ]
+    inserter(engine)(calls)
+    orders: dict[CallSort, list[int]] = {
+        "cost": [3, 1, 2], "duration": [2, 1, 3], "ttft": [3, 1, 2], "prompt": [3, 1, 2],
+        "answer": [1, 3, 2],
+    }  # fmt: skip
+    for sort, numbers in orders.items():
+        page = calls_view(Readers(engine), search(sort=sort))
+        assert call_ids(page) == [calls[n - 1].call_id for n in numbers], sort
+        assert (page.next, page.is_cut) == (None, False)
+    assert len(calls_view(Readers(engine), search(sort="cost", limit=2)).calls) == 2
+
+
+def test_a_call_is_found_by_the_beginning_of_its_id_in_any_period(engine: Engine) -> None:
+    mine, other = a_call(1, team="a"), a_call(2, team="b")
+    inserter(engine)([mine, other])
+    readers, only = Readers(engine), SpendFilter(teams=frozenset({"a"}))
+    found = search(since=0.0, until=1.0, id_start=mine.call_id[:17], only=only)
+
+    assert call_ids(calls_view(readers, found)) == [mine.call_id]
+    assert calls_view(readers, search(id_start=other.call_id, only=only)).calls == []
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("Refund", [2, 1]),
+        ("été", [1]),
+        ("100 %", [1]),
+        ("100_%", []),
+        ('"quoted"', [2]),
+        ("req_1", [3]),
+        ("chatcmpl-4", [4]),
+        ("chatcmpl", []),
+        ("secret of b", []),
+    ],
+)
+def test_a_text_is_looked_for_in_kept_prompts_and_in_providers_ids(
+    engine: Engine, text: str, numbers: list[int]
+) -> None:
+    named = {"team": "a"}
+    calls = {
+        1: a_call(
+            1, **named, prompt='{"content":"a REFUND of 100 %, l\\u00e9t\\u00e9: \\u00e9t\\u00e9"}'
+        ),
+        2: a_call(2, **named, prompt='{"content":"no refund: \\"quoted\\""}'),
+        3: a_call(3, **named),
+        4: a_call(4, **named, upstream_id="chatcmpl-4"),
+    }
+    failed = a_call(3, **named, attempt=1, final=False, upstream_request_id="req_1")
+    inserter(engine)([*calls.values(), failed, a_call(5, team="b", prompt="secret of b, refund")])
+    only = SpendFilter(teams=frozenset({"a"}))
+    page = calls_view(Readers(engine), search(text=text, only=only))
+
+    assert call_ids(page) == [calls[n].call_id for n in numbers]
+    assert (page.searched_prompts, page.is_cut) == (2, False)
+
+
+def test_a_search_for_a_text_goes_on_where_the_page_before_ended(sqlite_engine: Engine) -> None:
+    old = a_call(0, prompt="needle")
+    inserter(sqlite_engine)(
+        [old, *(a_call(n, prompt="hay") for n in range(1, sum(_TEXT_STEPS) + 5))]
+    )
+    readers = Readers(sqlite_engine)
+    first = calls_view(readers, search(text="needle"))
+    second = calls_view(readers, search(text="needle", after=first.next or ""))
+
+    assert (first.calls, first.is_cut) == ([], True)
+    assert first.searched_prompts
+    assert call_ids(second) == [old.call_id]
