@@ -6,6 +6,7 @@ from typing import Protocol
 
 from slo.alert import Severity
 from slo.budgets.budget import BudgetUnit
+from slo.objectives.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class BurnStatus:
         rate: Multiple at which it was used up; 0 where nothing was counted.
         counted: Events that were counted.
         known: Seconds of the window that are known: since gateways began to count.
+        missed: Those of them that missed it.
     """
 
     over: float
@@ -40,6 +42,7 @@ class BurnStatus:
     rate: float
     counted: int
     known: float
+    missed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ class ObjectiveStatus:
         enforce: Action where it is missed.
         acts: True if calls are rerouted, and not only counted.
         ladder: Replacements for what calls ask for, level by level.
+        verdict: ``ok``, ``at risk``, ``missed`` or ``no data``.
+        fact: Its verdict's counts in a sentence, with their window and what is allowed.
         state: ``healthy``, ``too_few_calls``, ``missed``, ``degraded``, ``recovering``, ``frozen``
             or ``pinned``.
         level: The fallback level of new conversations; 0 for what they ask for.
@@ -80,6 +85,8 @@ class ObjectiveStatus:
     ladder: Sequence[str]
     state: str
     level: int
+    verdict: str = Verdict.NO_DATA
+    fact: str = ""
     since: float | None = None
     why: str = ""
     burn: float | None = None
@@ -253,6 +260,7 @@ class OpenAlert:
 
     Attributes:
         id: Its id, by which its page is found.
+        kind: That of ``slo.alert.Alert``, as the subject is.
         acknowledged_by: Name of the person who looks at it; "" for nobody.
         snoozed_until: Time until which it is snoozed; None where it is not.
         snoozed_by: Name of the person who snoozed it; "" for nobody.
@@ -270,6 +278,8 @@ class OpenAlert:
     done: str = ""
     fix: str = ""
     id: str = ""
+    kind: str = ""
+    subject: str = ""
     acknowledged_by: str = ""
     snoozed_until: float | None = None
     snoozed_by: str = ""

@@ -1,5 +1,6 @@
 """Formats times, money and names for the pages."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -8,12 +9,14 @@ from typing import Final
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall
+from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall, StateSpan
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.costs import CostsView
+from dashboards.views.latency import HealthWindow
 from dashboards.views.steps import NextStep
 from slo.alert import format_amount, format_rough_duration
 from slo.budgets.budget import EVERY, BudgetUnit
+from slo.objectives.verdict import Verdict
 
 #: Outcomes of calls that nothing answered.
 _ENDS: Final = {
@@ -29,6 +32,10 @@ UNKNOWN: Final = "?"
 _MINUS: Final = "\N{MINUS SIGN}"
 _PERCENT: Final = 100
 _MONEY_DIGITS: Final = 6
+#: Share and number of failed calls of the last hour that are bad, whatever objectives say.
+_BAD_ERROR_SHARE: Final = 0.05
+_MIN_ERRORS: Final = 3
+_UNMET_TONES: Final[dict[str, str]] = {Verdict.MISSED: "bad", Verdict.AT_RISK: "warn"}
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
 
 
@@ -247,6 +254,41 @@ def subject_name(name: str) -> str:
 def level_name(name: str) -> str:
     """A fallback level, or what calls ask for."""
     return name or "as asked"
+
+
+def unmet_objectives(objectives: Iterable[ObjectiveStatus]) -> list[ObjectiveStatus]:
+    """Objectives that are missed or at risk, the worst first."""
+    unmet = [objective for objective in objectives if objective.verdict in _UNMET_TONES]
+    return sorted(unmet, key=lambda objective: objective.verdict != Verdict.MISSED)
+
+
+def health_headline(
+    shown: tuple[Sequence[ObjectiveStatus], HealthWindow],
+) -> tuple[str, str, str]:
+    """The state of objectives and errors together: its tone, its words, and the path to its cause.
+
+    Args:
+        shown: Objectives, and calls of the last hour.
+    """
+    objectives, recent = shown
+    now = "/now?by=route&window=1h"
+    if recent.errors >= _MIN_ERRORS and recent.errors >= _BAD_ERROR_SHARE * recent.calls:
+        words = f"{share(recent.errors, recent.calls)} errors"
+        return "bad", words, now
+    counts = Counter(objective.verdict for objective in objectives)
+    for verdict, tone in _UNMET_TONES.items():
+        if counts[verdict]:
+            return tone, f"{counts[verdict]} of {len(objectives)} {verdict}", "/objectives"
+    if not recent.calls:
+        return "", "No calls", now
+    if not objectives:
+        return "good", "Calls are answered", now
+    return "good", f"{counts[Verdict.OK]} of {len(objectives)} ok", "/objectives"
+
+
+def span_time(spans: Iterable[StateSpan]) -> float:
+    """Seconds of spans, one after the other."""
+    return sum(span.ended - span.began for span in spans)
 
 
 def alert_facts(alert: OpenAlert) -> str:

@@ -39,7 +39,7 @@ from proxy.services.budgets.counter_report import (
     most_spent,
     unknown_rows,
 )
-from proxy.services.objectives.objective_state import TrackedObjective, shown_state
+from proxy.services.objectives.objective_state import BurnWindow, TrackedObjective, shown_state
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
@@ -47,13 +47,14 @@ from proxy.store.sql.alert_records import AlertResponse, acknowledged_by, curren
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo import window
-from slo.alert import Alert, format_amount, problem_key, urgency_key
+from slo.alert import Alert, format_amount, format_rough_duration, problem_key, urgency_key
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.budgets.tally import GoodBadCounts
 from slo.controller.state import ControllerState
 from slo.objectives import burn
-from slo.objectives.objective import Metric, request_kind_text
+from slo.objectives.objective import Metric, Objective, request_kind_text
 from slo.objectives.openslo import objective_text
+from slo.objectives.verdict import allowance_text, fact_text, objective_verdict
 from slo.usage import Usage
 
 #: The share of them that the ledger has before the counters are asked without it.
@@ -70,6 +71,7 @@ _MAX_COUNTERS: Final = 10
 _MAX_ASKED_COUNTERS: Final = 20
 #: Seconds that a process's own counts go back.
 _RECENT_WINDOW_S: Final = 600.0
+_MINUTE_S: Final = 60.0
 #: Fields of a receipt that no page shows: the prompt, and what its title says already.
 _HIDDEN_FIELDS: Final = frozenset({"prompt", "call_id", "attempt"})
 #: Fields that are shown even with their default.
@@ -229,7 +231,9 @@ def _objective_status(
     track: TrackedObjective, router: ObjectiveRouter, pins: Mapping[str, PinRow] | None, now: float
 ) -> ObjectiveStatus:
     objective = track.objective
-    shown = shown_state(router.snapshots.get(track.name), router.missed.get(track.name))
+    snapshot, miss = router.snapshots.get(track.name), router.missed.get(track.name)
+    shown = shown_state(snapshot, miss)
+    windows = router.burns.get(track.name, ())
     pin = (pins or {}).get(track.name)
     counts = _recent_counts(track, router, now)
     return ObjectiveStatus(
@@ -241,13 +245,21 @@ def _objective_status(
         enforce=objective.enforce.value,
         acts=track.acts,
         ladder=objective.ladder,
+        verdict=objective_verdict(
+            objective,
+            [counts, *(GoodBadCounts(one.counted - one.missed, one.missed) for one in windows)],
+            is_missed=miss is not None and miss.is_proven,
+            is_doubtful=miss is not None,
+            has_fallen_back=track.acts and shown.level > 0,
+        ),
+        fact=_objective_fact(objective, windows, counts),
         state=shown.name,
         level=shown.level,
         since=shown.since,
         # The reason of a pin is shown beside who set it.
         why="" if shown.name == ControllerState.PINNED else shown.reason,
         burn=_burn_rate(track, counts),
-        burns=[view_of(BurnStatus, burn) for burn in router.burns.get(track.name, ())],
+        burns=[view_of(BurnStatus, burn) for burn in windows],
         missed=counts.bad,
         counted=counts.n,
         pin=None if pin is None else Pin(who=pin.who, why=pin.why, until=pin.until),
@@ -255,6 +267,22 @@ def _objective_status(
         floor=objective.target if objective.metric is Metric.CACHE else None,
         fell_back=_fell_back(track, router),
     )
+
+
+def _objective_fact(
+    objective: Objective, windows: Iterable[BurnWindow], recent: GoodBadCounts
+) -> str:
+    """The counts of the shortest window with calls, and what is allowed; those of late without."""
+    counts, seconds = recent, _RECENT_WINDOW_S
+    for one in windows:
+        if one.counted:
+            counts, seconds = GoodBadCounts(one.counted - one.missed, one.missed), one.known
+            break
+    seconds = (
+        max(seconds, 1.0) if seconds < 2 * _MINUTE_S else round(seconds / _MINUTE_S) * _MINUTE_S
+    )
+    fact = fact_text(objective, counts, format_rough_duration(seconds))
+    return f"{fact}; {allowance_text(objective)}"
 
 
 def _fell_back(track: TrackedObjective, router: ObjectiveRouter) -> list[tuple[str, int]]:

@@ -36,6 +36,7 @@ from proxy.pages.site import FormCheck, Pages, form, html_response, redirect, va
 from proxy.pages.viewing import FormFields, SignedIn, form_fields, route, unknown_form_error
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from slo.duration import parse_duration
+from slo.objectives.verdict import VERDICT_MEANINGS
 
 _COMPACTION_FIELDS: Final = ("keep_turns", "target_tokens")
 #: Stands for a time with a fault while the other fields of its form are checked.
@@ -84,6 +85,11 @@ class OperationPages(Pages):
             viewer,
             shown=shown,
             rerouted_calls=await self.board.rerouted_calls() if sees_all_calls else (),
+            open_alerts=await self.operations.alerts.of_objectives(viewer),
+            pin_changes=await self.operations.objectives.pin_changes(viewer),
+            verdicts=VERDICT_MEANINGS,
+            sees_calls=viewer.may(Action.SEE_CALLS),
+            calls_of={},
             setup=await policy_setup(self.operations.policies, viewer, "objectives"),
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
         )
@@ -91,15 +97,26 @@ class OperationPages(Pages):
     @form("/objectives/pin", back="/objectives")
     async def pin(self, viewer: Viewer, fields: FormFields) -> None:
         """Pins an objective."""
-        check, level, why = FormCheck(), fields["level"], fields["why"]
-        lasts = check.read(lambda: _pin_seconds(fields["for"]))
-        seconds = _ANY_SECONDS if lasts is None else lasts
-        pin = check.read(
-            lambda: validated_request(PinRequest, level=level, seconds=seconds, why=why)
+        await self.operations.objectives.pin(viewer, fields["name"], _pin_request(fields))
+
+    @form("/objectives/pin/preview")
+    async def preview_pin(self, viewer: Viewer, fields: FormFields) -> Response:
+        """Shows what a pin would do."""
+        name, pin = fields["name"], _pin_request(fields)
+        return await self.site.html(
+            "pin_preview.html",
+            viewer,
+            section="objectives",
+            objective=await self.operations.objectives.previewed_pin(viewer, name, pin),
+            pin=pin,
+            until=self.site.now() + pin.seconds,
+            fields={field: fields[field] for field in ("name", "level", "for", "why")},
         )
-        check.finish()
-        assert pin is not None  # noqa: S101 - a form without faults
-        await self.operations.objectives.pin(viewer, fields["name"], pin)
+
+    @form("/objectives/undo", back="/objectives")
+    async def undo_pin(self, viewer: Viewer, fields: FormFields) -> None:
+        """Takes the last pin or release of an objective back."""
+        await self.operations.objectives.undo(viewer, fields["name"])
 
     @form("/objectives/release", back="/objectives")
     async def release(self, viewer: Viewer, fields: FormFields) -> None:
@@ -175,6 +192,17 @@ class OperationPages(Pages):
     async def reload(self, viewer: Viewer, _fields: FormFields) -> None:
         """Reads catalog, policies and engines files again."""
         await self.operations.configuration.reload(viewer)
+
+
+def _pin_request(fields: FormFields) -> PinRequest:
+    """The request of a form; raises CallerError with all its faults."""
+    check, level, why = FormCheck(), fields["level"], fields["why"]
+    lasts = check.read(lambda: _pin_seconds(fields["for"]))
+    seconds = _ANY_SECONDS if lasts is None else lasts
+    pin = check.read(lambda: validated_request(PinRequest, level=level, seconds=seconds, why=why))
+    check.finish()
+    assert pin is not None  # noqa: S101 - a form without faults
+    return pin
 
 
 def _pin_seconds(text: str) -> float:

@@ -2,6 +2,7 @@ import pytest
 
 from dashboards import formatting
 from dashboards.views.cache_health import MissReasonSums
+from dashboards.views.latency import HealthWindow
 from slo.budgets.budget import BudgetUnit
 from tests.fakes.board import a_rerouted_call, an_objective
 
@@ -9,6 +10,30 @@ from tests.fakes.board import a_rerouted_call, an_objective
 def test_a_time_is_told_to_the_second_in_utc():
     assert formatting.clock_time(1_790_000_000.9) == "2026-09-21 14:13:20"
     assert formatting.iso_time(1_790_000_000.9) == "2026-09-21T14:13:20Z"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "errors", "headline"),
+    [
+        (["ok", "ok"], 0, ("good", "2 of 2 ok")),
+        (["ok", "no data"], 0, ("good", "1 of 2 ok")),
+        (["ok", "at risk"], 0, ("warn", "1 of 2 at risk")),
+        (["missed", "at risk"], 2, ("bad", "1 of 2 missed")),
+        (["ok", "ok"], 40, ("bad", "40.0 % errors")),
+        ([], 0, ("good", "Calls are answered")),
+    ],
+)
+def test_health_is_never_good_while_calls_fail_or_objectives_are_missed(verdicts, errors, headline):
+    objectives = [an_objective(verdict=verdict) for verdict in verdicts]
+    recent = HealthWindow(since=0, calls=100, errors=errors, p95=None)
+
+    assert formatting.health_headline((objectives, recent))[:2] == headline
+
+
+def test_health_without_calls_is_not_called_good():
+    recent = HealthWindow(since=0, calls=0, errors=0, p95=None)
+
+    assert formatting.health_headline(([], recent))[:2] == ("", "No calls")
 
 
 def test_a_span_has_the_two_largest_units():

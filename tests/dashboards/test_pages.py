@@ -14,6 +14,7 @@ from dashboards.board import BurnStatus, StateSpan, StateTimeline
 from dashboards.pages import SignInForm
 from dashboards.views.alerts import AlertsView
 from slo.budgets.budget import BudgetUnit
+from slo.objectives.verdict import VERDICT_MEANINGS, Verdict
 from tests.fakes.board import (
     CALL,
     NOW,
@@ -71,6 +72,8 @@ def policies_page(shown: Overview) -> str:
     """The two pages of policies, one after the other."""
     common = {"viewer": ADMIN, "now": NOW, "may_pin": True, "may_set": True, "are_kept": True}
     common |= dict.fromkeys(("stored", "removed", "teams"), ())
+    common |= {"open_alerts": {}, "pin_changes": {}, "verdicts": VERDICT_MEANINGS}
+    common |= {"sees_calls": True, "calls_of": {}}
     first = pages.render(
         "objectives.html",
         {
@@ -102,12 +105,10 @@ def page_outline(**parts: Any) -> Outline:
 def test_an_objective_says_what_is_promised_and_where_it_stands():
     text = page_outline().text
 
-    assert "p95 of ttft within 500ms" in text
+    assert "chat-ttft missed p95 of ttft within 500ms chat" in text
+    assert "31 of 1,060 calls had no first token within 500 ms in the last 10 min; 5 % may" in text
     assert "degrade: elsewhere → small" in text
-    assert "level 2 small" in text
-    assert "2026-09-21 14:11:50 for 1 min 30 s" in text
-    assert "6.2" in text
-    assert "31 of 1,060" in text
+    assert "2: small degraded since 2026-09-21 14:11:50 , for 1 min 30 s" in text
     assert "31 of 60 calls were slow" in text
 
 
@@ -125,10 +126,8 @@ def test_where_pins_are_not_known_nobody_is_said_to_have_none():
     assert "not known" not in page_outline(objectives=[an_objective()]).text
 
 
-@pytest.mark.parametrize(
-    "state", ["healthy", "too_few_calls", "missed", "degraded", "recovering", "frozen", "pinned"]
-)
-def test_every_state_is_told_in_words_and_has_a_look(state):
+@pytest.mark.parametrize("state", ["too_few_calls", "degraded", "recovering", "frozen", "pinned"])
+def test_every_state_of_the_controller_is_told_in_words_and_has_a_look(state):
     page = page_outline(objectives=[an_objective(state=state)], reroutes=[])
 
     assert {"class": f"state {state}"} in page.all("span")
@@ -136,11 +135,27 @@ def test_every_state_is_told_in_words_and_has_a_look(state):
     assert re.search(rf"\.{state}\b", STYLESHEET.read_text())
 
 
+@pytest.mark.parametrize("verdict", Verdict)
+def test_every_verdict_is_told_in_words_and_has_a_look(verdict):
+    page = page_outline(objectives=[an_objective(verdict=verdict)], reroutes=[])
+    name = verdict.replace(" ", "_")
+
+    assert {"class": f"state {name}"} in page.all("span")
+    assert VERDICT_MEANINGS[verdict] in page.text
+    assert re.search(rf"\.{name}\b", STYLESHEET.read_text())
+
+
+def test_a_missed_objective_leads_to_its_alert_or_says_why_there_is_none():
+    assert "Alert none yet: one is due" in page_outline().text
+    observed = page_outline(objectives=[an_objective(enforce="observe")])
+    assert "Alert none: it is only observed" in observed.text
+
+
 def test_a_healthy_objective_with_bad_calls_says_what_that_means():
     page = page_outline(objectives=[an_objective(state="healthy", level=0, why="", burn=0.4)])
 
-    assert "healthy within its error budget as asked" in page.text
-    assert "Healthy it is met" in page.text
+    assert "since 2026-09-21 14:11:50 , for 1 min 30 s: within its error budget" in page.text
+    assert "Ok : misses are within what it allows" in page.text
 
 
 def test_an_objective_without_events_is_shown_as_asked():
@@ -148,22 +163,22 @@ def test_an_objective_without_events_is_shown_as_asked():
         objectives=[an_objective(state="healthy", level=0, since=None, burn=None, counted=0)]
     ).text
 
-    assert "as asked the start \N{EN DASH} no calls \N{EN DASH} \N{EN DASH}" in text
+    assert "Level as asked since the start" in text
 
 
 def test_an_objective_that_only_counts_says_its_would_be_level():
-    assert "would be level 2 small" in page_outline(objectives=[an_objective(acts=False)]).text
+    assert "would be 2: small" in page_outline(objectives=[an_objective(acts=False)]).text
 
 
 def test_an_objective_that_is_not_enforced_shows_its_dry_run():
     fell_back = (("elsewhere", 1_200), ("small", 34))
     dry = an_objective(acts=False, enforce="observe", fell_back=fell_back)
 
-    assert "1,234 would have dry run: observe elsewhere: 1,200 small: 34" in (
+    assert "dry run: 1,234 calls would have fallen back since this gateway started" in (
         page_outline(objectives=[dry]).text
     )
     assert (
-        "1,234 elsewhere: 1,200"
+        "1,234 calls fell back since this gateway started, elsewhere: 1,200, small: 34"
         in page_outline(objectives=[an_objective(fell_back=fell_back)]).text
     )
 
@@ -177,9 +192,7 @@ def test_a_ceiling_that_only_measures_shows_its_dry_run():
 
 
 def test_a_level_that_the_ladder_no_longer_has_is_shown():
-    assert (
-        "level 9 no longer on the ladder" in page_outline(objectives=[an_objective(level=9)]).text
-    )
+    assert "9: no longer on the ladder" in page_outline(objectives=[an_objective(level=9)]).text
 
 
 def test_a_reroute_says_from_where_to_where_why_and_how_long():
@@ -217,7 +230,7 @@ def test_a_rerouted_call_of_no_known_price_is_not_shown_as_free():
 
 def test_an_objective_about_streams_alone_says_so():
     assert (
-        "chat streams only p95 of ttft"
+        "p95 of ttft within 500ms chat, streams only"
         in page_outline(objectives=[an_objective(only="streams only")]).text
     )
     assert "streams only" not in page_outline().text
@@ -250,7 +263,8 @@ def test_a_part_that_is_not_known_says_so_and_the_others_stand(part):
     whole, page = page_outline(), page_outline(**{part: None})
 
     assert page.text.count("not available just now") == 1
-    assert len(page.all("table")) == len(whole.all("table")) - 1 == 4
+    tables = len(whole.all("table")) - (part != "objectives")
+    assert (len(page.all("table")), len(whole.all("table"))) == (tables, 4)
 
 
 @pytest.mark.parametrize("part", SECTIONS)
@@ -258,7 +272,7 @@ def test_an_empty_part_says_what_to_write_to_get_something(part):
     page = page_outline(**{part: []})
 
     assert len(page.all("pre")) == 1
-    assert len(page.all("table")) == 4
+    assert len(page.all("table")) == 3 + (part == "objectives")
 
 
 EVIL_ROWS: dict[str, list[Any]] = {
@@ -344,7 +358,7 @@ def test_menu_has_four_groups_and_marks_the_page_that_is_open():
 def test_tables_can_be_read_without_seeing_them():
     page = page_outline()
 
-    assert len(page.all("caption")) == len(page.all("table")) == 5
+    assert len(page.all("caption")) == len(page.all("table")) == 4
     assert all(attributes.get("scope") in {"col", "row"} for attributes in page.all("th"))
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     names = [name for name in ids if name not in FRAME_IDS]
@@ -382,7 +396,7 @@ def test_the_stylesheet_knows_the_dark():
 def test_states_of_the_last_day_are_drawn_in_their_shares():
     span = StateSpan(state="degraded", level=EVIL, began=NOW - 50, ended=NOW - 25)
     timeline = StateTimeline(objective=EVIL, began=NOW - 100, ended=NOW, spans=[span])
-    html = policies_page(overview(timelines=[timeline]))
+    html = policies_page(overview(timelines=[timeline], objectives=[an_objective(name=EVIL)]))
 
     assert '<rect class="degraded" x="500.0" y="0" width="250.0" height="16">' in html
     assert EVIL not in html
@@ -390,11 +404,12 @@ def test_states_of_the_last_day_are_drawn_in_their_shares():
 
 def test_burns_over_the_windows_of_alerts_have_a_table():
     burns = (
-        BurnStatus(over=1800.0, limit=6.0, rate=7.25, counted=90, known=1800.0),
+        BurnStatus(over=1800.0, limit=6.0, rate=7.25, counted=90, known=1800.0, missed=40),
         BurnStatus(over=21_600.0, limit=3.0, rate=1.0, counted=90, known=7_200.0),
     )
     outline = page_outline(objectives=[an_objective(burns=burns)])
 
-    assert "chat-ttft 30 min 7.2 6 90 all of it" in outline.text
-    assert "chat-ttft 6 h 1.0 3 90 2 h" in outline.text
+    assert "chat-ttft 30 min 7.2 6 40 90 all of it" in outline.text
+    assert "chat-ttft 6 h 1.0 3 0 90 2 h" in outline.text
+    assert "Error budget of 6 h: 0.0 % left, counted for 2 h" in outline.text
     assert "Burn rates over" not in page_outline().text

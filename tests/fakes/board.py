@@ -47,6 +47,8 @@ def an_objective(**fields: Any) -> ObjectiveStatus:
         "enforce": "degrade",
         "acts": True,
         "ladder": ("elsewhere", "small"),
+        "verdict": "missed",
+        "fact": "31 of 1,060 calls had no first token within 500 ms in the last 10 min; 5 % may",
         "state": "degraded",
         "level": 2,
         "since": NOW - 90,

@@ -1,13 +1,14 @@
 """``/api/v1/alerts``: open alerts, one alert's cause and history, and what people do about it."""
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import BaseModel
 
 from dashboards.access import Action, Viewer
-from dashboards.board import AdminBoard
+from dashboards.board import AdminBoard, OpenAlert
 from dashboards.views.alerts import AlertEvent, AlertsView, AlertView, alert_cause, alert_links
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
@@ -65,6 +66,15 @@ class AlertsResource(Resource):
             notes=sum(alert.severity is Severity.NOTE for alert in awake),
             snoozed=snoozed[:_MAX_ALERTS],
         )
+
+    async def of_objectives(self, viewer: Viewer) -> Mapping[str, Sequence[OpenAlert]]:
+        """Open alerts about burning error budgets and missed floors, by objective."""
+        listed = await self.list(viewer)
+        by_objective = defaultdict[str, list[OpenAlert]](list)
+        for alert in (*(listed.alerts or ()), *listed.snoozed):
+            if alert.kind in {"burn", "floor"}:
+                by_objective[alert.subject].append(alert)
+        return by_objective
 
     @route("GET", "/alerts/{alert_id}", name="alert")
     async def get(self, viewer: SignedIn, alert_id: str) -> AlertView:

@@ -1,6 +1,6 @@
 """``/api/v1/objectives``: objectives, the controller's reroutes, and pins that people set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
@@ -16,12 +16,13 @@ from dashboards.board import (
     StateSpan,
     StateTimeline,
 )
+from dashboards.views.access import AuditEntryView
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.services.objectives.objective_state import MISSED
-from proxy.store.sql.settings.pins import PinRow
+from proxy.store.sql.settings.pins import PIN_ACTION, RELEASE_ACTION, PinRow
 from proxy.store.store import Store
 from slo.budgets.budget import EVERY
 
@@ -29,7 +30,7 @@ MAX_PIN_S: Final = 30 * 86_400.0
 MAX_REASON_CHARS: Final = 200
 #: Seconds of a timeline, and reroutes that the board tells: where there are so many, those before
 #: the oldest are not known.
-_TIMELINE_S: Final = 86_400.0
+_DAY_S: Final = 86_400.0
 _MAX_REROUTES: Final = 300
 #: Reroutes of objectives that are only observed are told to nobody.
 _OBSERVED: Final = "observe"
@@ -110,12 +111,7 @@ class ObjectivesResource(Resource):
     async def pin(self, viewer: SignedIn, name: str, request: PinRequest) -> ObjectiveStatus:
         """Pins an objective to a fallback level for a while."""
         objective = await self._find(viewer, name)
-        if request.level > len(objective.ladder):
-            raise CallerError(
-                f"{name} has the levels 0 to {len(objective.ladder)}.",
-                code="unknown_level",
-                param="level",
-            )
+        _check_level(objective, request)
         now = self._now()
         pin = PinRow(
             objective=name,
@@ -127,6 +123,42 @@ class ObjectivesResource(Resource):
         )
         await self._store.ask(lambda: self._store.pins.set(pin))
         return await self._find(viewer, name)
+
+    async def previewed_pin(
+        self, viewer: Viewer, name: str, request: PinRequest
+    ) -> ObjectiveStatus:
+        """The objective that a pin would change; raises CallerError where it cannot be set."""
+        objective = await self._find(viewer, name)
+        _check_level(objective, request)
+        return objective
+
+    @route("POST", "/objectives/{name}/pin/undo", name="undo_pin")
+    async def undo(self, viewer: SignedIn, name: str) -> ObjectiveStatus:
+        """Takes the last pin or release of an objective back; a pin that has ended stays ended."""
+        await self._find(viewer, name)
+        pins, now = self._store.pins, self._now()
+        try:
+            is_done = await self._store.ask(lambda: pins.undo(name, now, viewer.name))
+        except ValueError:
+            is_done = False
+        if not is_done:
+            raise CallerError(
+                f"There is nothing to undo: no pin of {name} holds, and the last has ended.",
+                code="nothing_to_undo",
+                status=409,
+            )
+        return await self._find(viewer, name)
+
+    async def pin_changes(self, viewer: Viewer) -> Mapping[str, AuditEntryView]:
+        """The last pin or release of each objective within a day, for those who may pin."""
+        if not viewer.may(Action.CHANGE_OBJECTIVES):
+            return {}
+        now, audit = self._now(), self._store.audit
+        actions = (PIN_ACTION, RELEASE_ACTION)
+        changes = await self._ask(
+            "pins", lambda: audit.changes_between(now - _DAY_S, now + 1, actions, _MAX_REROUTES)
+        )
+        return {change.subject: change for change in reversed(changes or ())}
 
     @route("DELETE", "/objectives/{name}/pin", name="release_objective")
     async def release(self, viewer: SignedIn, name: str) -> ObjectiveStatus:
@@ -156,6 +188,16 @@ class ObjectivesResource(Resource):
         )
 
 
+def _check_level(objective: ObjectiveStatus, request: PinRequest) -> None:
+    """Checks that the objective has the level; else raises CallerError."""
+    if request.level > len(objective.ladder):
+        raise CallerError(
+            f"{objective.name} has the levels 0 to {len(objective.ladder)}.",
+            code="unknown_level",
+            param="level",
+        )
+
+
 def _timelines(
     objectives: Sequence[ObjectiveStatus],
     reroutes: Sequence[Reroute],
@@ -163,7 +205,7 @@ def _timelines(
     now: float,
 ) -> list[StateTimeline]:
     """The last day of each objective that is not only observed."""
-    began = now - _TIMELINE_S
+    began = now - _DAY_S
     for rows in (reroutes, misses):
         if len(rows) >= _MAX_REROUTES:
             began = min(max(began, rows[-1].began), now)

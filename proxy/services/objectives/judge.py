@@ -128,6 +128,7 @@ class Judge:
                     rate=burn_rate(counts, track.objective),
                     counted=counts.n,
                     known=min(known_s, alert.over),
+                    missed=counts.bad,
                 )
             )
         return tuple(windows)

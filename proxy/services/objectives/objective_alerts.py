@@ -13,17 +13,15 @@ from proxy.services.objectives.objective_state import TrackedObjective
 from slo.alert import (
     Alert,
     Severity,
-    format_amount,
     format_rough_duration,
     resolve_alert,
     stable_id,
 )
-from slo.budgets.budget import BudgetUnit
 from slo.controller.state import ControllerState
 from slo.controller.transitions import StateChange
-from slo.duration import format_duration
 from slo.objectives import burn
-from slo.objectives.objective import BurnAlert, Enforce, Metric, Objective
+from slo.objectives.objective import BurnAlert, Enforce, Metric
+from slo.objectives.verdict import fact_text
 
 _PERCENT = 100
 
@@ -242,8 +240,7 @@ def _burn_finding(
     return _Finding(
         kind="burn",
         severity=alert.severity,
-        title=f"{track.name}: {over.bad:,} of {over.n:,} calls {_miss_words(objective)}"
-        f" in the last {window}",
+        title=f"{track.name}: {fact_text(objective, over, window)}",
         facts=(
             ("burn", f"{burn.burn_rate(over, objective):.1f} over {window}"),
             ("alerts from", f"{alert.burn:g}"),
@@ -251,19 +248,6 @@ def _burn_finding(
             ("allowed", f"{(1 - objective.target) * _PERCENT:.3g} %"),
         ),
     )
-
-
-def _miss_words(objective: Objective) -> str:
-    """Words for what calls did that missed an objective."""
-    if objective.metric is Metric.ERRORS:
-        return "failed"
-    if objective.under_nanos is not None:
-        return f"cost more than {format_amount(BudgetUnit.USD, objective.under_nanos)}"
-    limit = format_duration(objective.under or 0.0)
-    if objective.metric is Metric.TTFT:
-        return f"had no first token within {limit}"
-    stage = "" if objective.metric is Metric.TOTAL else f" of {objective.metric.value}"
-    return f"took more than {limit}{stage}"
 
 
 def _floor_finding(
@@ -275,8 +259,8 @@ def _floor_finding(
     return _Finding(
         kind="floor",
         severity=Severity.TICKET,
-        title=f"{track.name}: {(1 - hour.share) * _PERCENT:.1f} % of input tokens were read from"
-        f" caches in an hour, below the floor of {objective.target * _PERCENT:.3g} %",
+        title=f"{track.name}: {fact_text(objective, hour, '1 h')},"
+        f" below the floor of {objective.target * _PERCENT:.3g} %",
         facts=(
             ("read", f"{(1 - hour.share) * _PERCENT:.1f} % of {hour.n} eligible tokens an hour"),
             ("floor", f"{objective.target * _PERCENT:.3g} %"),

@@ -94,6 +94,7 @@ class BurnWindow(msgspec.Struct, frozen=True):
         rate: Burn rate; 0 where nothing was counted.
         counted: Events that were counted.
         known: Seconds of the window of which the leader knows the counts.
+        missed: Those of them that missed it.
     """
 
     over: float
@@ -101,6 +102,7 @@ class BurnWindow(msgspec.Struct, frozen=True):
     rate: float
     counted: int
     known: float
+    missed: int = 0
 
 
 class Miss(msgspec.Struct, frozen=True):

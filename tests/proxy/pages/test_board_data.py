@@ -16,6 +16,7 @@ from slo.budgets.budget import Budget, BudgetUnit
 from slo.budgets.ceiling import Ceiling, CeilingStep
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objectives.objective import Enforce, Metric, RequestKind
+from slo.objectives.verdict import Verdict
 from slo.window import Window, window_end
 from tests.fakes.admission_harness import NOW
 from tests.fakes.alerts import an_alert
@@ -103,10 +104,14 @@ def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
 
 def test_burns_over_the_windows_of_alerts_are_those_of_the_leader(store: Store) -> None:
     moving = objective_router(objective(name="chat"))
-    moving.burns = {"chat": (BurnWindow(1800.0, 6.0, 2.5, 40, 600.0),)}
+    moving.burns = {"chat": (BurnWindow(1800.0, 6.0, 2.5, 40, 600.0, 5),)}
     (status,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
 
-    assert status.burns == [BurnStatus(over=1800.0, limit=6.0, rate=2.5, counted=40, known=600.0)]
+    assert status.burns == [
+        BurnStatus(over=1800.0, limit=6.0, rate=2.5, counted=40, known=600.0, missed=5)
+    ]
+    assert status.verdict == Verdict.AT_RISK
+    assert status.fact.startswith("5 of 40 calls had no first token within 500 ms in the last 10 m")
 
 
 def test_a_dry_run_counts_calls_that_would_have_fallen_back(store: Store) -> None:

@@ -19,6 +19,7 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from tests.fakes.admin_browser import Browser
 from tests.fakes.asgi import AsgiConnection
@@ -114,6 +115,30 @@ def test_a_change_that_cannot_be_made_is_a_page_with_the_reason(
     assert answer.status in {400, 404}
     assert text in answer.body.decode()
     assert "This cannot be done" in answer.body.decode()
+
+
+def test_a_pin_is_previewed_before_it_is_set(pages: OperationPagesBrowser) -> None:
+    fields = {"name": "chat-ttft", "level": "2", "for": "2h", "why": "an incident"}
+    html = pages.submit("/objectives/pin/preview", **fields).body.decode()
+
+    assert "Pin chat-ttft to level 2: small" in html
+    assert "New conversations go to <strong>small</strong>" in html
+    assert "2026-09-21 16:13:20" in html
+    assert 'name="why" value="an incident"' in html
+    assert pages.store.pins.current_pins(NOW) == {}
+    wrong = pages.submit("/objectives/pin/preview", **{**fields, "level": "9"})
+    assert (wrong.status, "levels 0 to 2" in wrong.body.decode()) == (400, True)
+
+
+def test_a_released_pin_is_set_again_by_undo(pages: OperationPagesBrowser) -> None:
+    made = NOW - 60
+    pin = PinRow(objective="chat-ttft", level=1, until=NOW + 600, why="", made=made, who="ann")
+    pages.store.pins.set(pin)
+    pages.submit("/objectives/release", name="chat-ttft")
+    assert "Undo the release" in pages.browser.get("/objectives").body.decode()
+
+    assert pages.submit("/objectives/undo", name="chat-ttft").status == 303
+    assert pages.store.pins.current_pins(NOW)["chat-ttft"].level == 1
 
 
 def test_an_objective_is_pinned_and_released(pages: OperationPagesBrowser) -> None:

@@ -69,7 +69,7 @@ def test_a_budget_that_burns_is_told_once_and_once_that_it_is_over():
     assert began.is_open
     assert (ended.id, ended.ended) == (began.id, pytest.approx(story.now, abs=1800))
     assert ended.cost_nanos
-    assert began.title.startswith("chat-ttft: 90 of 160 calls had no first token within 500ms")
+    assert began.title.startswith("chat-ttft: 90 of 160 calls had no first token within 500 ms")
 
 
 def test_a_burn_names_the_stage_that_most_late_calls_broke():

@@ -50,6 +50,32 @@ def test_of_two_that_hold_by_a_clock_behind_what_was_said_last_counts(pins):
     assert pins.current_pins(NOW)["chat-ttft"].level == 0
 
 
+def test_a_pin_is_undone_by_its_release_and_a_release_by_the_pin_before(pins):
+    pins.set(pin(who="ann"))
+    assert pins.undo("chat-ttft", NOW + 5, "bob") is True
+    assert pins.current_pins(NOW + 5) == {}
+
+    assert pins.undo("chat-ttft", NOW + 6, "bob") is True
+    assert pins.current_pins(NOW + 6) == {"chat-ttft": pin(made=NOW + 6, who="bob")}
+
+
+def test_a_pin_in_place_of_another_is_undone_by_the_other(pins):
+    pins.set(pin())
+    pins.set(pin(level=0, why="over", made=NOW + 1))
+
+    assert pins.undo("chat-ttft", NOW + 2, "bob") is True
+    assert pins.current_pins(NOW + 2)["chat-ttft"].level == 1
+
+
+def test_a_pin_whose_time_is_over_is_not_set_again(pins):
+    pins.set(pin(until=NOW + 10))
+    pins.release("chat-ttft", NOW + 5)
+
+    assert pins.undo("chat-ttft", NOW + 11, "bob") is False
+    with pytest.raises(ValueError, match="no change"):
+        pins.undo("never", NOW + 11, "bob")
+
+
 def test_a_pin_is_taken_back_once(pins):
     pins.set(pin())
     pins.set(pin("errors"))
