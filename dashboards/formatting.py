@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall, StateSpan
 from dashboards.views.cache_health import MissReasonSums
+from dashboards.views.code_words import code_words
 from dashboards.views.costs import CostsView
 from dashboards.views.latency import HealthWindow
 from dashboards.views.steps import NextStep
@@ -297,9 +298,9 @@ def alert_facts(alert: OpenAlert) -> str:
 
 
 def call_ending(call: ReroutedCall) -> str:
-    """The outcome of a rerouted call, with its error's code; "" where it was answered."""
+    """The outcome of a rerouted call, with its error in words; "" where it was answered."""
     ending = _ENDS.get(call.outcome, "")
-    return f"{ending}: {call.error}" if ending and call.error else ending
+    return f"{ending}: {code_words(call.error)}" if ending and call.error else ending
 
 
 def objective_reason(status: ObjectiveStatus) -> str:

@@ -19,6 +19,7 @@ from dashboards.access import Action, Viewer
 from dashboards.cost_plot import cost_plot
 from dashboards.fast_path_savings import fast_path_sentence
 from dashboards.savings_headline import uncounted_sentence
+from dashboards.views.code_words import code_words
 from dashboards.views.comparisons import comparison_name
 from dashboards.views.replay import CostCurves
 
@@ -193,6 +194,7 @@ def _template_environment() -> Environment:
     made.filters["fast_path_sentence"] = fast_path_sentence
     made.filters["uncounted_sentence"] = uncounted_sentence
     made.filters["cost_plot"] = cost_plot
+    made.filters["code_words"] = code_words
     made.filters["comparison_name"] = comparison_name
     made.globals["home"] = HOME
     return made

@@ -147,6 +147,7 @@ class AttemptStory:
         is_final: True if its outcome is the call's.
         route: The route that was tried; "" where there was none.
         model: The model that the route leads to.
+        upstream_error: Words of the upstream or the system on its failure; "" where none came.
         started: Arrival of the call, in seconds since the epoch.
         ttft: Seconds to the first content byte; null without one.
         duration: Seconds to the end.
@@ -168,6 +169,7 @@ class AttemptStory:
     status: int
     outcome: str
     error: str
+    upstream_error: str
     started: float
     ttft: float | None
     duration: float

@@ -13,6 +13,7 @@ from proxy.calls.metering.settlement import (
     billing_terms,
     estimate_from_length,
     settle_share,
+    upstream_words,
 )
 from proxy.calls.ports import CallContext, Head
 from proxy.calls.recalled_answer import RecalledAnswer
@@ -287,6 +288,7 @@ class Delivery:
             share=settle_share(
                 self._attempt, self._context.timeline, None if estimated else usage, timings
             ),
+            upstream_error=upstream_words(reason),
         )
         self._receipt = build_receipt(
             self._attempt, end, self._context.timeline, self._context.deps.pseudonymizer

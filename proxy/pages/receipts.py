@@ -79,6 +79,7 @@ def _receipt_object(receipt: Receipt) -> dict[str, Any]:
     """A receipt with its money in dollars; null where the price is unknown."""
     shown: dict[str, Any] = msgspec.to_builtins(receipt)
     shown.pop("prompt", None)
+    shown.pop("upstream_error", None)  # it may tell of the gateway's own account
     for name in ("list", "cost", *(["miss"] if receipt.miss else [])):
         nanos = getattr(receipt, f"{name}_nanos")
         shown.pop(f"{name}_nanos", None)

@@ -218,7 +218,7 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
 
     Source: OpenAI API reference, error codes (2026-11).
     """
-    error_fields = refusal_of(body) if status in _ABOUT_THE_CALL else envelope_of(body)
+    error_fields = refusal_of(body)
     is_about_the_call = status in _ABOUT_THE_CALL or _is_moderated(status, error_fields)
     error = failure(status, headers, error_fields, is_about_the_call=is_about_the_call)
     if is_about_the_call:
@@ -284,7 +284,8 @@ def failure(
     message, code, param, kind = (
         text(error_fields.get(name)) for name in ("message", "code", "param", "type")
     )
-    detail = f"it answered {status} {redact(message)!r}"
+    names = "".join(f" {redact(name)[:100]}" for name in dict.fromkeys((kind, code)) if name)
+    detail = f"it answered {status}{names} {redact(message)!r}"
     wait = retry_after(headers)
     if status in _ABOUT_THE_CALL or is_about_the_call:
         error = UpstreamError(

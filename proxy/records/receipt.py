@@ -144,6 +144,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         fast_path_nanos: Savings of it by the fast path in 1e-9 US dollars, below 0 where it cost
             more, such as a check of an answer; None where it had no part or the price is unknown.
         tags: Keys of the caller's metadata that its team named, with their values.
+        upstream_error: Words of the upstream or the system on its failure, at most 500 characters
+            without secrets, for people who run the gateway; "" where none came.
     """
 
     call_id: str
@@ -211,6 +213,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     served_by: ServedBy = ServedBy.NOBODY
     fast_path_nanos: int | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    upstream_error: str = ""
 
     @property
     def spent_nanos(self) -> int | None:

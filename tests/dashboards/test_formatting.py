@@ -89,9 +89,9 @@ def test_an_empty_name_is_shown_in_words():
     ("outcome", "error", "text"),
     [
         ("answered", "", ""),
-        ("refused", "budget_exceeded", "refused: budget_exceeded"),
+        ("refused", "budget_exceeded", "refused: budget exceeded"),
         ("failed", "", "failed"),
-        ("broken", "upstream_stalled", "broke off: upstream_stalled"),
+        ("broken", "upstream_stalled", "broke off: upstream stalled"),
         ("hung_up", "", "the caller left"),
     ],
 )

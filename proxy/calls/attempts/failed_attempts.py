@@ -16,6 +16,7 @@ from proxy.calls.metering.settlement import (
     billing_terms,
     estimate_from_length,
     settle_share,
+    upstream_words,
 )
 from proxy.calls.ports import CallContext, Dependencies
 from proxy.errors import ProxyError, UpstreamError
@@ -137,6 +138,7 @@ def record_failure_with_usage(
         else billing_terms(info, "", {}),
         final=final,
         share=settle_share(info, context.timeline, None, None) if usage is not None else None,
+        upstream_error=upstream_words(failure),
     )
     if info.replica_use is not None:
         info.replica_use.release(context.timeline.now())

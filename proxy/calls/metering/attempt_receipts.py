@@ -66,6 +66,7 @@ def build_receipt(
         reroute_reason=attempt.reroute_reason,
         unplanned_why=_unplanned_why(attempt.planned),
         tags=call.tags,
+        upstream_error=end.upstream_error,
     )
     fields = _optimiser_fields(attempt, end, single)
     if end.timings is not None:

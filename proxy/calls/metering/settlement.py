@@ -10,9 +10,11 @@ from proxy.calls.metering.recall_tally import RecallTally
 from proxy.calls.metering.replica_costs import ReplicaUse
 from proxy.calls.translation.converted_calls import ConvertedCall
 from proxy.catalog.entries import Route
+from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.answers.engine_timings import EngineTimings
+from proxy.providers.failures import redact
 from proxy.providers.kinds import WIRES
 from proxy.records.call import Call
 from proxy.records.compaction_result import (
@@ -28,6 +30,8 @@ from slo.replica_cost import CostShare
 from slo.usage import Usage
 
 _NO_COST = CallCost(0, 0)
+#: Characters that a receipt keeps of an upstream's words on its failure.
+_MAX_ERROR_CHARS = 500
 
 
 class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +90,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
         miss: Reason for a smaller cache read than possible; None where unknown.
         timings: The report of a self-hosted engine; None where there is none, or no end.
         share: Its share of a replica that is paid by the hour; None of any other upstream.
+        upstream_error: The upstream's own words on its failure, as `upstream_words` has them.
     """
 
     outcome: Outcome
@@ -99,6 +104,14 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     miss: CacheMiss | None = None
     timings: EngineTimings | None = None
     share: CostShare | None = None
+    upstream_error: str = ""
+
+
+def upstream_words(reason: ProxyError | None) -> str:
+    """The words of an upstream or the system on a failure, without secrets; "" where none came."""
+    if not isinstance(reason, UpstreamError):
+        return ""
+    return redact(reason.detail)[:_MAX_ERROR_CHARS]
 
 
 def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:

@@ -7,8 +7,8 @@ from typing import Final
 from compaction.cost_model import SAFETY_FACTOR, STRICT_SAFETY_FACTOR, CompactionReason
 from compaction.policy import CompactionMode
 from compaction.reading.redaction import redact_secrets
-from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, reason_text
 from proxy.cli.compaction.dry_run import DryRunResult
+from proxy.services.compaction.reason_texts import COMPACTED_CODES, reason_text
 
 #: Characters of a reason that has no code, and what is wrong of a conversation, that are shown.
 _MAX_REASON_CHARS: Final = 100

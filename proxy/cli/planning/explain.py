@@ -7,7 +7,6 @@ from typing import Annotated, Final
 import typer
 
 from compaction.policy import CompactionMode
-from proxy.cli.compaction.compaction_reasons import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.fast_path.attempt_text import fast_path_text
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
@@ -21,6 +20,7 @@ from proxy.records.receipt import (
     dollars,
     recall_text,
 )
+from proxy.services.compaction.reason_texts import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
@@ -89,6 +89,8 @@ def _sent_lines(receipt: Receipt) -> Iterator[str]:
     else:
         by = ", by estimate: no upstream reported its tokens" if receipt.estimated else ""
         yield f"{_outcome_text(receipt)} with {receipt.status}{how}; {cost}{by}."
+    if receipt.upstream_error:
+        yield f"Of the upstream: {receipt.upstream_error}."
     if receipt.upstream_request_id:
         yield f"The provider's request id is {receipt.upstream_request_id}."
     if receipt.reroute_reason:

@@ -31,7 +31,7 @@ def _failure(status: int, headers: Mapping[str, str], error: Mapping[str, Any]) 
     message, kind = error.get("message"), error.get("type")
     words = message if isinstance(message, str) else ""
     if status == 400 and _EMPTY_ACCOUNT in words:
-        return failure(402, headers)
+        return failure(402, headers, {"message": words})
     code = _CODES.get(kind, "") if isinstance(kind, str) else ""
     translated = failure(status, headers, {"message": words, "code": code})
     details = error.get("details")

@@ -109,7 +109,7 @@ def test_row_of_a_call_has_its_details_behind_each_value(pages: CallPagesBrowser
 
     assert dict(cells) == {
         "Team, feature": f"acme<small>{call.feature or '(none)'}</small>",
-        "Model": "small<small>asked for large</small><small>fast path: small</small>",
+        "Model": "small<small>asked for large</small><small>fast path: small model</small>",
         "Outcome": "answered<small>2 attempts</small>",
         "Cost": "$0.0123",
         "Prompt": "2.0 k<small>25.0 % cached</small>",
@@ -134,7 +134,7 @@ def test_a_call_tells_its_story_with_its_cost_lines(pages: CallPagesBrowser) -> 
     html = pages.text(f"/calls/{pages.receipts[2].call_id}")
 
     assert "Attempt 1" in html
-    assert "cache_read" in html
+    assert "Prompt, read from the cache" in html
     assert f"/admin/cache/{pages.receipts[2].call_id}" in html
 
 
@@ -310,3 +310,23 @@ def test_tags_are_escaped_and_lead_to_the_calls_of_their_value(pages: CallPagesB
     assert EVIL not in call + calls
     assert pages.browser.get("/now?by=tag:customer&tag=customer:x&window=6h").status == 200
     assert pages.browser.get("/now?by=tag:").status == 422
+
+
+def test_a_failed_call_shows_the_words_of_its_upstream_and_reasons_as_sentences(
+    pages: CallPagesBrowser,
+) -> None:
+    failed = a_receipt(
+        3, started=NOW - 57, team=pages.team, usage=None, outcome=Outcome.FAILED, status=503,
+        error="upstream_overloaded", upstream_error=f"it answered 503 {EVIL}",
+        unplanned_why="under_2_kb", compaction="auto", compaction_why="too_few_calls",
+    )  # fmt: skip
+    inserter(pages.store._engine)([failed])
+    html = pages.text(f"/calls/{failed.call_id}")
+
+    assert EVIL not in html
+    assert f'<q class="upstream-words">it answered 503 {EVIL}</q>' in unescape(html)
+    assert 'failed, <span title="upstream_overloaded">upstream overloaded</span>' in html
+    assert "its prompt is smaller than 2 KB" in html
+    assert "nothing is known before" in html
+    assert "under_2_kb" not in html
+    assert "too_few_calls" not in html

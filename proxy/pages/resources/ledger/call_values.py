@@ -20,6 +20,7 @@ from proxy.pages.board_data import receipt_facts
 from proxy.pages.viewing import view_of
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.receipt import Receipt, answering_model, recall_text, total_nanos
+from proxy.services.compaction.reason_texts import PASSTHROUGH_TEXTS, reason_text
 from slo.price import call_pricing
 from slo.usage import Usage
 
@@ -27,7 +28,8 @@ _PHASES: Final = ("queue", "prefill", "decode", "transfer")
 #: Facts of a receipt that its story says elsewhere.
 _TOLD_FACTS: Final = frozenset(
     {"team", "key_id", "feature", "user", "tags", "endpoint", "model", "route", "upstream",
-     "status", "outcome", "error", "started", "final", "streamed", "segments"}
+     "status", "outcome", "error", "upstream_error", "unplanned_why", "compaction_why", "started",
+     "final", "streamed", "segments"}
 )  # fmt: skip
 
 
@@ -162,7 +164,8 @@ def _decision(receipt: Receipt) -> Iterator[str]:
 def _cache(receipt: Receipt) -> Iterator[str]:
     """Sentences on planning, and on what the cache held."""
     if not receipt.conversation:
-        why = f": {receipt.unplanned_why}" if receipt.unplanned_why else ""
+        reason = PASSTHROUGH_TEXTS.get(receipt.unplanned_why, receipt.unplanned_why)
+        why = f": {reason}" if reason else ""
         yield f"It was not planned{why}."
     else:
         layout = f"layout {receipt.layout}" if receipt.layout else "no layout"
@@ -187,7 +190,7 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
     """Sentences on what compaction did."""
     if not receipt.compaction:
         return
-    why = f": {receipt.compaction_why}" if receipt.compaction_why else ""
+    why = f": {reason_text(receipt.compaction_why)}" if receipt.compaction_why else ""
     if receipt.compacted:
         yield (
             f"Compaction ({receipt.compaction}) sent {receipt.tokens_after or 0:,} of"

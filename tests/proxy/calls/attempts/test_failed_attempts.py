@@ -24,6 +24,7 @@ from proxy.calls.ports import CallContext
 from proxy.calls.route_choice import RouteChoice
 from proxy.errors import CallerError
 from proxy.providers.answers.usage import openai_usage
+from proxy.providers.failures import openai_failure
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
@@ -207,3 +208,13 @@ def test_a_whole_answer_that_cannot_be_said_is_billed_as_it_told(text, usage, es
 
     booked = receipt(work())
     assert (booked.usage, booked.estimated) == (usage, estimated)
+
+
+def test_a_failed_attempt_keeps_the_words_of_its_upstream():
+    async def fail() -> FakeLedger:
+        attempt, ledger, _ = opening(was_taken=False)
+        failure = openai_failure(503, {}, b'{"error": {"message": "Overloaded."}}')
+        await record_failed(attempt, failure, final=True)
+        return ledger
+
+    assert receipt(fail()).upstream_error == "it answered 503 'Overloaded.'"

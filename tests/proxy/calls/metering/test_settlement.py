@@ -9,7 +9,10 @@ from proxy.calls.metering.settlement import (
     attempt_cost,
     billing_terms,
     estimate_from_length,
+    upstream_words,
 )
+from proxy.errors import CallerError
+from proxy.providers.failures import openai_failure
 from proxy.records.timeline import Timeline
 from slo.price import (
     STANDARD_TERMS,
@@ -139,3 +142,15 @@ def test_a_price_per_token_goes_before_the_share_of_the_replica():
     attempt = AttemptInfo(call=call(BODY), route=there())
 
     assert attempt_cost(attempt, attempt_outcome(share=SHARE)) == CallCost(145_000, 130_500)
+
+
+def test_words_of_an_upstream_are_short_and_without_secrets_and_others_have_none():
+    failure = openai_failure(
+        401, {}, b'{"error": {"message": "Incorrect API key provided: sk-abcdefgh", "code": "key"}}'
+    )
+    long = openai_failure(503, {}, b"<h1>no healthy upstream</h1>" + b" word" * 900)
+
+    assert upstream_words(failure) == ("it answered 401 key 'Incorrect [redacted]'")
+    assert upstream_words(long).startswith("it answered 503 'no healthy upstream word")
+    assert len(upstream_words(long)) == 500
+    assert upstream_words(None) == upstream_words(CallerError("No.", code="no")) == ""

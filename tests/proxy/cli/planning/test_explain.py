@@ -338,3 +338,9 @@ def test_a_draft_is_reported_as_one_and_by_whom_it_was_ended() -> None:
 
     assert first.startswith("The draft of call_")
     assert second.startswith("The answer began before up/s was done")
+
+
+def test_the_words_of_an_upstream_that_failed_are_reported() -> None:
+    lines = list(attempt_lines(a_receipt(1, upstream_error="it answered 503 'Overloaded.'"), "a"))
+
+    assert "Of the upstream: it answered 503 'Overloaded.'." in lines

@@ -2,7 +2,7 @@ import pytest
 
 from compaction.cost_model import CompactionReason
 from proxy.calls.eligibility.eligibility import NO_PROMPT, OTHER_WIRE, UNDER_2_KB
-from proxy.cli.compaction.compaction_reasons import (
+from proxy.services.compaction.reason_texts import (
     COMPACTED_CODES,
     PASSTHROUGH_TEXTS,
     REASON_TEXTS,
