@@ -136,7 +136,7 @@ def tokens(count: int | None) -> str:
 
 def chart_usd(nanos: int | None) -> str:
     """Nano-dollars as dollars for a chart; "" for what is unknown."""
-    return "" if nanos is None else f"{nanos / _NANOS_PER_DOLLAR:.9f}".rstrip("0").rstrip(".")
+    return "" if nanos is None else f"{Decimal(nanos).scaleb(-9):f}".rstrip("0").rstrip(".")
 
 
 def change(now_and_before: tuple[int | None, int | None]) -> str:

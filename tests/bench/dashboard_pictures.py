@@ -93,7 +93,7 @@ def sign_in(browser: Browser, link: str) -> BrowserContext:
     page = context.new_page()
     page.goto(link)
     page.locator("main form button").first.click()
-    page.wait_for_load_state()
+    page.wait_for_url(lambda address: "sign-in" not in address)
     return context
 
 

@@ -226,6 +226,19 @@ def test_dollars_are_cents_from_ten_cents_on(nanos: int | None, text: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("nanos", "text"),
+    [
+        (None, ""),
+        (0, "0"),
+        (-1_500_000_000, "-1.5"),
+        (98_765_432_123_456_789, "98765432.123456789"),
+    ],
+)
+def test_amounts_of_charts_keep_every_nano_dollar(nanos: int | None, text: str) -> None:
+    assert formatting.chart_usd(nanos) == text
+
+
+@pytest.mark.parametrize(
     ("change", "text"),
     [(-0.1512, "−15 %"), (0.033, "+3.3 %"), (0.0, "±0 %"), (-0.0001, "±0 %"), (None, "?")],  # noqa: RUF001
 )
