@@ -4,38 +4,42 @@ Names of features, models and teams are callers' text: they are escaped in HTML,
 in plain text and in the subject, and begin no formula in the CSV.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 from hashlib import sha256
 from typing import Final
 
 from dashboards import pages
-from dashboards.cost_formats import cost_csv, shown_values
+from dashboards.cost_formats import cost_csv
 from dashboards.cost_reports import CostReport, CostSums
-from dashboards.formatting import exact_usd
+from dashboards.formatting import bucket_name, daily_costs, exact_usd
 from dashboards.report_periods import period_name
-from dashboards.savings_headline import SavingsHeadline, headline_sentences
+from dashboards.report_summary.read_report import ReadReport
+from dashboards.report_summary.summary import ReportSummary, SummaryFigure, report_summary
+from dashboards.savings_headline import uncounted_sentence
+from dashboards.views.costs import CostsView
 from slo.alert import single_line
 
 #: Rows that the mail shows, the dearest; the CSV has all.
-MAX_ROWS: Final = 100
+MAX_ROWS: Final = 25
 #: Bytes of a CSV that is attached; servers refuse mails that are much larger.
 MAX_CSV_BYTES: Final = 2 * 1024 * 1024
 _MAX_NAME_CHARS: Final = 80
 _FIGURES: Final = ("Calls", "Errors", "Tokens", "List cost", "Cost", "Unpriced")
-_NONE: Final = "(none)"
+#: Height of the highest bar.
+_BAR_PIXELS: Final = 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MailRow:
-    """A row of a report: its dimensions as texts of one line, its figures, its part of the cost."""
+class MailBar:
+    """The cost of a bucket, and its height in pixels."""
 
-    names: Sequence[str]
-    sums: CostSums
-    percent: float
+    name: str
+    nanos: int
+    height: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,21 +47,16 @@ class MailContents:
     """The contents that HTML and plain text show alike.
 
     Attributes:
-        savings: Headline of what was saved; None where it is not known.
-        notes: Sentences on what was saved, and on what the figures leave out.
-        dimensions: Titles of the columns that are no figures.
-        rows: The dearest rows, the dearest first.
+        notes: Sentences on what the figures leave out.
+        bars: The cost of each bucket, for a chart of bars; empty where nobody read it.
         origin: The sentence that says where the mail comes from.
     """
 
     subject: str
     whose: str
-    days: str
-    total: CostSums
-    savings: SavingsHeadline | None
+    summary: ReportSummary
     notes: Sequence[str]
-    dimensions: Sequence[str]
-    rows: Sequence[MailRow]
+    bars: Sequence[MailBar]
     origin: str
 
 
@@ -105,21 +104,18 @@ class ReportMail:
         return message
 
 
-def report_mail(name: str, report: CostReport, teams: Mapping[str, str], team: str) -> ReportMail:
+def report_mail(name: str, read: ReadReport, team: str) -> ReportMail:
     """The mail of the scheduled report of this name, about one team or, for "", all teams."""
-    period = period_name(report.period)
+    period = period_name(read.report.period)
     whose = f"Costs of {single_line(team, _MAX_NAME_CHARS)}" if team else "Costs of all teams"
-    csv = cost_csv(report, teams)
+    csv = cost_csv(read.report, read.names)
     is_attached = len(csv.encode()) <= MAX_CSV_BYTES
     shown = MailContents(
         subject=f"{whose}, {period}",
         whose=whose,
-        days=_days(report),
-        total=report.total,
-        savings=report.savings,
-        notes=_notes(report, is_attached=is_attached),
-        dimensions=[dimension.capitalize() for dimension in report.by],
-        rows=_rows(report, teams),
+        summary=report_summary(read, MAX_ROWS),
+        notes=_notes(read.report, is_attached=is_attached),
+        bars=_bars(read.costs),
         origin=f"Sent by Thriftgate as the scheduled report {name}.",
     )
     return ReportMail(
@@ -132,38 +128,29 @@ def report_mail(name: str, report: CostReport, teams: Mapping[str, str], team: s
     )
 
 
-def _days(report: CostReport) -> str:
-    last = report.period.end - timedelta(days=1)
-    return f"{report.period.first} to {last}, days in {report.period.zone}"
-
-
 def _notes(report: CostReport, *, is_attached: bool) -> list[str]:
-    """Notes on what was saved, and on what the figures leave out, in sentences."""
-    notes = [] if report.savings is None else headline_sentences(report.savings)
-    if not report.rows:
-        notes.append("No calls in this period.")
-    if report.total.unpriced:
-        notes.append(f"{report.total.unpriced:,} attempts have no known price and are in no cost.")
+    """Notes on what savings do not count, and on where all rows are."""
+    uncounted = () if report.savings is None else report.savings.uncounted
+    notes = [uncounted_sentence(saving) for saving in uncounted]
     if len(report.rows) > MAX_ROWS:
-        where = "the attached CSV has all" if is_attached else "`thriftgate report cost` has all"
-        notes.append(f"The {MAX_ROWS} dearest of {len(report.rows):,} rows; {where}.")
+        where = "The attached CSV" if is_attached else "`thriftgate report cost`"
+        notes.append(f"{where} has all {len(report.rows):,} rows.")
     return notes
 
 
-def _rows(report: CostReport, teams: Mapping[str, str]) -> list[MailRow]:
-    """The dearest rows, their names each on one line."""
-    dearest = sorted(report.rows, key=lambda row: -row.sums.priced_nanos)[:MAX_ROWS]
-    whole = report.total.priced_nanos
+def _bars(costs: CostsView | None) -> list[MailBar]:
+    """The bars of a chart, each with its part of the highest."""
+    nanos = [] if costs is None else daily_costs(costs)
+    highest = max(nanos, default=0)
+    if costs is None or highest <= 0:
+        return []
     return [
-        MailRow(
-            names=[
-                single_line(value, _MAX_NAME_CHARS) or _NONE
-                for value in shown_values(report.by, row, teams)
-            ],
-            sums=row.sums,
-            percent=100 * row.sums.priced_nanos / whole if whole > 0 else 0.0,
+        MailBar(
+            name=bucket_name(start, costs.tz, costs.unit),
+            nanos=amount,
+            height=max(_BAR_PIXELS * amount // highest, 1),
         )
-        for row in dearest
+        for start, amount in zip(costs.starts, nanos, strict=True)
     ]
 
 
@@ -180,22 +167,23 @@ def _figures(sums: CostSums) -> tuple[str, ...]:
 
 def _plain_text(shown: MailContents) -> str:
     """The mail for readers without HTML: exact figures, a table in columns."""
-    total = shown.total
-    lines = [
-        shown.whose,
-        shown.days,
-        "",
-        f"Cost: {exact_usd(total.cost_nanos)}",
-        f"List cost: {exact_usd(total.list_nanos)}",
-        f"Calls: {total.calls:,}",
-        f"Tokens: {total.tokens:,}",
-    ]
+    summary = shown.summary
+    lines = [shown.whose, summary.days, ""]
+    lines += [_figure_line(figure) for figure in summary.figures]
+    lines += ["", *summary.sentences]
+    if summary.rows:
+        titles = [*summary.dimensions, *_FIGURES]
+        rows = [[*row.names, *_figures(row.sums)] for row in summary.rows]
+        lines += ["", *_columns([titles, *rows], len(summary.dimensions))]
+    if summary.rest_count:
+        lines.append(f"and {summary.rest_count:,} more: {exact_usd(summary.rest.cost_nanos)}")
     lines += ["", *shown.notes] if shown.notes else []
-    if shown.rows:
-        titles = [*shown.dimensions, *_FIGURES]
-        rows = [[*row.names, *_figures(row.sums)] for row in shown.rows]
-        lines += ["", *_columns([titles, *rows], len(shown.dimensions))]
     return "\n".join([*lines, "", shown.origin, ""])
+
+
+def _figure_line(figure: SummaryFigure) -> str:
+    note = f" ({figure.note})" if figure.note else ""
+    return f"{figure.title}: {figure.exact or figure.value}{note}"
 
 
 def _columns(rows: Sequence[Sequence[str]], dimensions: int) -> list[str]:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.board import fullest_budget
 from dashboards.cost_reports import DIMENSIONS, dearest_rows
+from dashboards.report_summary.summary import report_summary
 from dashboards.reports import is_tag
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
@@ -48,6 +49,8 @@ _METRICS: Final = {
 }
 #: Rows of a report that a page shows; its files have all.
 _MAX_ROWS: Final = 1_000
+#: Rows of a report that a sheet of paper has room for.
+_PRINTED_ROWS: Final = 36
 #: Steps not taken yet that the first page shows.
 _NEXT_SHOWN: Final = 3
 #: Dimensions that reports are often read by.
@@ -162,17 +165,18 @@ class CostPages(Pages):
         self, request: Request, viewer: SignedIn, query: Annotated[ReportQuery, Query()]
     ) -> Response:
         """A cost report, to read, print or download, and the reports that are sent by schedule."""
-        answer = await self.ledger.reports.report(viewer, query)
-        if isinstance(answer, PendingReport):
-            return await self._pending_report(viewer, answer)
-        report = answer.report
+        read = await self.ledger.reports.report(viewer, query)
+        if isinstance(read, PendingReport):
+            return await self._pending_report(viewer, read)
+        report = read.report
         tags = await self.operations.scheduled_reports.tag_dimensions(viewer)
         return await self.site.html(
             "reports.html",
             viewer,
             report=report,
-            names=answer.names,
-            read_at=answer.read_at,
+            summary=await run_in_threadpool(report_summary, read, 0),
+            names=read.names,
+            read_at=read.read_at,
             last=report.period.days[-1].first,
             params={**request.query_params, "by": ",".join(report.by)},
             dimensions=[*DIMENSIONS, *sorted({*tags, *filter(is_tag, report.by)})],
@@ -182,6 +186,22 @@ class CostPages(Pages):
             scheduled=await self.operations.scheduled_reports.list(viewer),
             may_send=viewer.may(Action.SEND_MESSAGES),
             setup=await policy_setup(self.operations.policies, viewer, "reports"),
+        )
+
+    @route("GET", "/reports/print")
+    async def print_view(
+        self, request: Request, viewer: SignedIn, query: Annotated[ReportQuery, Query()]
+    ) -> Response:
+        """A cost report for two sheets of paper: figures, chart and words; the dearest rows."""
+        read = await self.ledger.reports.report(viewer, query)
+        if isinstance(read, PendingReport):
+            return await self._pending_report(viewer, read)
+        return await self.site.html(
+            "report_print.html",
+            viewer,
+            section="reports",
+            summary=await run_in_threadpool(report_summary, read, _PRINTED_ROWS),
+            params=dict(request.query_params),
         )
 
     async def _pending_report(self, viewer: Viewer, pending: PendingReport) -> Response:

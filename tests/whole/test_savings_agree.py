@@ -187,7 +187,7 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
     for words in (["savings"], ["report"], ["report", "cost", *days]):
         assert first_line in command(gateway, words), words
     text, html = mail(gateway, period, now)
-    assert first_line in text
+    assert f"Saved: {shown} ({view['saved_share'] * 100:.1f} % of " in text
     assert f"exactly {shown}" in html
 
 

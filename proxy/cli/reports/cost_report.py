@@ -85,8 +85,8 @@ def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) ->
         from proxy.services.reports.savings_figures import SavingsFigures
 
         with terminal.store() as opened:
-            names = terminal.names(opened)
-            report = SavingsFigures(opened, catalog, terminal.now).cost_report(period, dimensions)
+            read = SavingsFigures(opened, catalog, terminal.now).read_report(period, dimensions)
+            report, names = read.report, read.names
             waiting = waiting_layout_summary(opened)
         if form is _Format.TABLE:
             _show(terminal, report, names, waiting)

@@ -1,15 +1,15 @@
 """Builds the content of a scheduled report from the ledger, as a mail and as an event."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from dashboards.cost_formats import cost_document
-from dashboards.cost_reports import CostReport, read_dimensions
+from dashboards.cost_reports import read_dimensions
 from dashboards.report_mail import ReportMail, report_mail
 from dashboards.report_periods import period_name
+from dashboards.report_summary.read_report import ReadReport
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
 from proxy.errors import OperatorError
 from proxy.services.alerts.http_sender import HttpMessage, rfc3339
@@ -23,24 +23,19 @@ from slo.policies.reports import ScheduledReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContent:
-    """A report that is ready to be sent.
-
-    Attributes:
-        teams: The teams' names by id.
-    """
+    """A report that is ready to be sent."""
 
     scheduled: ScheduledReport
-    report: CostReport
-    teams: Mapping[str, str]
+    read: ReadReport
 
     def mail(self) -> ReportMail:
         """The report as a mail."""
         team = "" if self.scheduled.team == EVERY else self.scheduled.team
-        return report_mail(self.scheduled.name, self.report, self.teams, team)
+        return report_mail(self.scheduled.name, self.read, team)
 
     def event(self, secret: str, time: float) -> HttpMessage:
         """The report as a CloudEvent, signed as alerts are; its id is the period's."""
-        period = period_name(self.report.period)
+        period = period_name(self.read.report.period)
         event: dict[str, Any] = {
             "specversion": "1.0",
             "id": stable_id("report", self.scheduled.name, period),
@@ -52,7 +47,7 @@ class ReportContent:
                 "report": self.scheduled.name,
                 "team": None if self.scheduled.team == EVERY else self.scheduled.team,
                 "period": period,
-                **cost_document(self.report, self.teams),
+                **cost_document(self.read.report, self.read.names),
             },
         }
         return signed_event(msgspec.json.encode(event), secret, time)
@@ -76,6 +71,5 @@ def report_content(
         only = SpendFilter(teams=team_ids)
     return ReportContent(
         scheduled=scheduled,
-        report=figures.cost_report(period, read_dimensions(scheduled.by), only),
-        teams=teams,
+        read=figures.read_report(period, read_dimensions(scheduled.by), only),
     )

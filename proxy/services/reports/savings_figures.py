@@ -7,11 +7,13 @@ is stored and shared by the pages, commands and planning guards of all processes
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dashboards.cost_reports import CostReport, Dimension, cost_report
+from dashboards.cost_reports import Dimension, cost_report
+from dashboards.report_summary.read_report import ReadReport
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
 from dashboards.savings_headline import SavingsHeadline
 from proxy.catalog.catalog import Catalog
 from proxy.store.sql.ledger.control_arms import ArmMeasurement
+from proxy.store.sql.views.cost_reports import ReportQuestion, chart_dimension, costs_over_time
 from proxy.store.sql.views.counted_savings import (
     Measurement,
     SavingsScope,
@@ -71,12 +73,27 @@ class SavingsFigures:
     def headline(self, period: ReportPeriod, only: SpendFilter = ALL_CALLS) -> SavingsHeadline:
         """The headline of a period, its arms compared first where that is due; blocks."""
         self.measure()
-        reads = self._own_reads or self._store.dashboard
-        return reads.read(read_headline, self.scope(period, only))
+        return self._reads.read(read_headline, self.scope(period, only))
 
-    def cost_report(
+    def read_report(
         self, period: ReportPeriod, by: Sequence[Dimension], only: SpendFilter = ALL_CALLS
-    ) -> CostReport:
-        """A cost report with the headline of its period; blocks."""
+    ) -> ReadReport:
+        """A cost report with the headline of its period, however long it takes; blocks."""
         report = cost_report(self._store.reports, period, by, self.providers, only)
-        return replace(report, savings=self.headline(period, only))
+        savings = self.headline(period, only)
+        question = ReportQuestion(
+            scope=self.scope(period, only),
+            by=tuple(by),
+            providers=self.providers,
+            now=self._now(),
+        )
+        return ReadReport(
+            report=replace(report, savings=savings),
+            names={team.id: team.name for team in self._store.teams.all()},
+            costs=self._reads.read(costs_over_time, question, chart_dimension(report)),
+            read_at=question.now,
+        )
+
+    @property
+    def _reads(self) -> DashboardReads:
+        return self._own_reads or self._store.dashboard

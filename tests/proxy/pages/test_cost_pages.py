@@ -10,24 +10,18 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from dashboards.access import Viewer
-from proxy.pages.resources.ledger.reports import CostReportsResource, ReportQuery
-from proxy.pages.store_questions import StoreQuestions
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
-from proxy.services.reports.background_reports import PendingReport
 from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.views.cost_reports import ReadReport, has_more_receipts
+from proxy.store.sql.views.cost_reports import has_more_receipts
 from proxy.store.sql.views.costs import costs_view
 from proxy.store.sql.views.readers import DashboardReads
 from proxy.store.store import Store
 from slo.alert import Severity
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW, FakeBoard, an_objective, an_open_alert, overview
-from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.receipts import a_receipt
-from tests.fakes.savings import figures_of
 
 
 def a_move(saving: int) -> LayoutMove:
@@ -281,38 +275,6 @@ def test_an_empty_list_of_steps_is_a_sentence_without_a_number(store: Store, pat
 
     assert "<p>No step waits." in html
     assert '<ol class="steps">' not in html
-
-
-class PendingReports(CostReportsResource):
-    """Reports that are never there in time."""
-
-    def __init__(self, store: Store, pending: PendingReport) -> None:
-        figures = figures_of(store, NOW)
-        super().__init__(store, (StoreQuestions(store), LoopTasks()), figures, lambda: NOW)
-        self.pending = pending
-
-    async def report(
-        self, viewer: Viewer, query: ReportQuery, wait_s: float = 0.0
-    ) -> ReadReport | PendingReport:
-        return self.pending
-
-
-@pytest.mark.parametrize(
-    ("pending", "words"),
-    [
-        (PendingReport(72.3), "is being made, 1 min 12 s so far"),
-        (PendingReport(0.0, is_waiting=True), "waits until others are made"),
-    ],
-)
-def test_a_report_that_takes_long_has_a_page_that_loads_again_until_it_is_there(
-    store: Store, pending: PendingReport, words: str
-) -> None:
-    browser = Browser(store=store, reports=PendingReports(store, pending))
-    browser.sign_in()
-    page = browser.get("/reports?by=user")
-
-    assert (page.status, page.headers["refresh"]) == (202, "3")
-    assert words in page.body.decode()
 
 
 def test_first_page_says_who_looks_at_an_alert_and_who_snoozed_another() -> None:

@@ -78,6 +78,7 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", "/admin/latency"): (EVERYBODY, None),
     ("GET", "/admin/costs"): (EVERYBODY, None),
     ("GET", "/admin/reports"): (EVERYBODY, None),
+    ("GET", "/admin/reports/print"): (EVERYBODY, None),
     ("GET", "/admin/objectives"): (EVERYBODY, None),
     ("POST", "/admin/objectives/pin"): (ADMINS, {"name": "x", "level": "1", "for": "1h"}),
     ("POST", "/admin/objectives/pin/preview"): (ADMINS, {"name": "x", "level": "1", "for": "1h"}),

@@ -14,6 +14,7 @@ from dashboards.access import Action, Viewer
 from dashboards.cost_formats import cost_csv, cost_document
 from dashboards.cost_reports import DIMENSION_NAMES, CostReport, Dimension, read_dimensions
 from dashboards.focus import FocusVersion, focus_dimensions, focus_export
+from dashboards.report_summary.read_report import ReadReport
 from dashboards.reports import ReportPeriod, SpendFilter, is_tag, reads_receipts
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import CallerError, Unready
@@ -29,7 +30,6 @@ from proxy.services.reports.background_reports import (
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.errors import StoreError
 from proxy.store.sql.views.cost_reports import (
-    ReadReport,
     ReportQuestion,
     has_more_receipts,
     pack_cost_report,

@@ -29,8 +29,8 @@ def content(store: Store, **changes: object) -> ReportContent:
 def test_a_report_is_of_one_team_and_another_of_all(store: Store) -> None:
     calls_of_two_teams(store)
 
-    assert content(store, team="assistants").report.total.cost_nanos == 2 * 10**9 + 2
-    assert content(store).report.total.cost_nanos == 4 * 10**9 + 6
+    assert content(store, team="assistants").read.report.total.cost_nanos == 2 * 10**9 + 2
+    assert content(store).read.report.total.cost_nanos == 4 * 10**9 + 6
     assert content(store, team="assistants").mail().subject == f"Costs of assistants, {WEEK}"
     assert content(store).mail().subject == f"Costs of all teams, {WEEK}"
 
@@ -38,13 +38,13 @@ def test_a_report_is_of_one_team_and_another_of_all(store: Store) -> None:
 def test_providers_are_those_of_the_catalog(store: Store) -> None:
     calls_of_two_teams(store)
 
-    assert [row.values for row in content(store, by=("provider",)).report.rows] == [("acme",)]
+    assert [row.values for row in content(store, by=("provider",)).read.report.rows] == [("acme",)]
 
 
 def test_a_scheduled_report_can_be_split_by_a_tag(store: Store) -> None:
     tagged = a_receipt(1, team="t", tags=(("customer", "c1"),), cost_nanos=9)
     keep(store, tagged, a_receipt(2, team="t", cost_nanos=2))
-    report = content(store, by=("tag:customer",)).report
+    report = content(store, by=("tag:customer",)).read.report
 
     assert [(row.values, row.sums.cost_nanos) for row in report.rows] == [(("",), 2), (("c1",), 9)]
 

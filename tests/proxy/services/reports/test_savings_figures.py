@@ -43,11 +43,14 @@ def test_a_headline_is_of_the_calls_that_count(store: Store) -> None:
 
 def test_a_cost_report_has_the_headline_of_its_period(store: Store) -> None:
     inserter(store._engine)([a_receipt(1, compaction="facts", compaction_nanos=20)])
-    report = figures(store, SlowClock(0.0)).cost_report(PERIOD, ("team",))
+    read = figures(store, SlowClock(0.0)).read_report(PERIOD, ("team",))
+    report = read.report
 
     assert report.savings is not None
     assert report.savings.saved_nanos == 20
     assert report.savings.paid_nanos == report.total.cost_nanos
+    assert read.costs is not None
+    assert read.costs.total.cost_nanos == report.total.cost_nanos
 
 
 @pytest.mark.parametrize(("took", "rests"), [(1.0, 100.0), (100.0, MAX_MEASUREMENT_AGE_S)])

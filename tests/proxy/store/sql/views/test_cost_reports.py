@@ -1,8 +1,9 @@
 from dataclasses import replace
+from datetime import date
 
 from sqlalchemy import Engine
 
-from dashboards.reports import SpendFilter, latest_days
+from dashboards.reports import ReportPeriod, SpendFilter, latest_days
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.control_arms import ArmMeasurements
 from proxy.store.sql.views.cost_reports import (
@@ -64,6 +65,43 @@ def test_a_report_of_one_end_user_has_its_costs_and_no_headline(store: Store) ->
     ).report
 
     assert (report.total.cost_nanos, report.savings) == (160, None)
+
+
+def test_costs_over_time_are_by_the_first_dimension_with_several_values(store: Store) -> None:
+    engine = store._engine
+    book(engine, [a_receipt(n, team="t", cost_nanos=8 + n) for n in range(3)], 0.5)
+    asked = question(engine, measured=False)
+    by = {
+        dimensions: read_cost_report(Readers(engine), replace(asked, by=dimensions))
+        for dimensions in (("user", "team"), ("team", "model"), ("day",))
+    }
+
+    assert [read.costs.by for read in by.values() if read.costs] == ["feature", "model", "feature"]
+    for read in by.values():
+        assert read.costs is not None
+        assert read.costs.total.cost_nanos == read.report.total.cost_nanos == 27
+
+
+def test_costs_over_time_read_no_receipts_and_no_centuries(store: Store) -> None:
+    engine = store._engine
+    asked = question(engine, measured=False)
+    user = SpendFilter(values={"user": frozenset({"b" * 32})})
+    ever = ReportPeriod(first=date(2000, 1, 1), end=date(2020, 1, 1), zone="UTC")
+    for scope in (replace(asked.scope, only=user), replace(asked.scope, period=ever)):
+        assert read_cost_report(Readers(engine), replace(asked, scope=scope)).costs is None
+
+
+def test_a_report_from_the_first_of_a_month_is_beside_the_same_days_a_month_ago(
+    store: Store,
+) -> None:
+    engine = store._engine
+    asked = question(engine, measured=False)
+    september = ReportPeriod(first=date(2026, 9, 1), end=date(2026, 9, 11), zone="UTC")
+    scope = replace(asked.scope, period=september)
+    costs = read_cost_report(Readers(engine), replace(asked, scope=scope)).costs
+
+    assert costs is not None
+    assert (costs.before_first, costs.before_last) == (date(2026, 8, 1), date(2026, 8, 10))
 
 
 def test_receipts_of_a_period_are_counted_up_to_a_limit(store: Store) -> None:

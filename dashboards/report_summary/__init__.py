@@ -1,0 +1,1 @@
+"""Reports as people read them: headline figures, sentences, the dearest rows."""

@@ -1,0 +1,62 @@
+"""A cost report with its names, and the same calls over time beside an earlier period."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+from dashboards.cost_reports import CostReport, next_month
+from dashboards.formatting import share
+from dashboards.views.comparisons import comparison_name
+from dashboards.views.costs import CostsView, MonthForecast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReport:
+    """A report as it was read.
+
+    Attributes:
+        names: The teams' names by id.
+        costs: The same calls over time by one dimension, beside an earlier period; None where
+            that would read receipts, or the period is too long for a chart.
+        read_at: Time at which reading began, in seconds since the epoch.
+    """
+
+    report: CostReport
+    names: Mapping[str, str]
+    costs: CostsView | None
+    read_at: float
+
+    @property
+    def forecast(self) -> MonthForecast | None:
+        """The forecast of the month that the report is about so far; None for other periods."""
+        period = self.report.period
+        today = datetime.fromtimestamp(self.read_at, UTC).astimezone(ZoneInfo(period.zone)).date()
+        is_of_this_month = period.first == today.replace(day=1) and (
+            today < period.end <= next_month(today)
+        )
+        return self.costs.month if self.costs is not None and is_of_this_month else None
+
+    @property
+    def earlier_name(self) -> str:
+        """The earlier period in words; "" for none."""
+        costs = self.costs
+        if costs is None:
+            return ""
+        return comparison_name(costs.first, costs.last, costs.before_first, costs.before_last)
+
+    @property
+    def earlier_words(self) -> str:
+        """The earlier period behind "in": ``October 2026``, ``the previous 30 days``."""
+        name = self.earlier_name
+        return f"the {name}" if name.startswith("previous") else name
+
+
+def month_name(forecast: MonthForecast) -> str:
+    """The month of a forecast in words, such as ``December 2026``."""
+    return f"{date.fromisoformat(f'{forecast.month}-01'):%B %Y}"
+
+
+def earlier_hit_rate(costs: CostsView) -> str:
+    """The part of prompt tokens that caches had in the earlier period."""
+    return share(costs.before.cache_read_tokens, costs.before.prompt_tokens)

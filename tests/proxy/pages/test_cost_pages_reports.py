@@ -1,0 +1,94 @@
+"""The page of a cost report and its print: figures and words of the ledger, or a wait for them."""
+
+from html import unescape
+
+import pytest
+
+from dashboards.access import Role, Viewer
+from dashboards.report_summary.read_report import ReadReport
+from proxy.pages.resources.ledger.reports import CostReportsResource, ReportQuery
+from proxy.pages.store_questions import StoreQuestions
+from proxy.services.reports.background_reports import PendingReport
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.store import Store
+from tests.fakes.admin_browser import Browser
+from tests.fakes.board import NOW
+from tests.fakes.call_dependencies import LoopTasks
+from tests.fakes.dashboard import Dashboard
+from tests.fakes.receipts import a_receipt
+from tests.fakes.savings import figures_of
+
+
+def test_a_report_and_its_print_have_the_ledgers_figures_and_words(dashboard: Dashboard) -> None:
+    calls = [(NOW - 3600, "chat", 4), (NOW - 3600, "search", 2), (NOW - 40 * 86_400, "chat", 3)]
+    inserter(dashboard.store._engine)(
+        [
+            a_receipt(
+                number,
+                started=started,
+                team=dashboard.own,
+                feature=feature,
+                cost_nanos=dollars * 10**9 + number,
+                list_nanos=dollars * 10**9 + number,
+            )
+            for number, (started, feature, dollars) in enumerate(calls)
+        ]
+    )
+    for path in ("/admin/reports", "/admin/reports/print"):
+        html = unescape(dashboard.ask_as(Role.FINANCE, "GET", f"{path}?by=feature").body.decode())
+
+        assert 'title="exactly $6.000000001"' in html
+        assert "+100 % vs previous 30 days ($3.00)" in html
+        assert (
+            "Spend rose 100 % to $6.00 vs previous 30 days ($3.00), mostly by feature search"
+            in html
+        )
+
+
+def test_only_a_report_of_the_running_month_has_its_forecast(dashboard: Dashboard) -> None:
+    def has_forecast(days: str) -> bool:
+        answer = dashboard.ask_as(Role.FINANCE, "GET", f"/admin/reports?{days}")
+        return "<h2>Forecast</h2>" in answer.body.decode()
+
+    inserter(dashboard.store._engine)(
+        [
+            a_receipt(n, started=NOW - n * 86_400, team=dashboard.own, cost_nanos=10**9)
+            for n in range(40)
+        ]
+    )
+
+    assert has_forecast("from=2026-09-01&to=2026-09-21")
+    assert not has_forecast("from=2026-08-01&to=2026-08-31")
+    assert not has_forecast("from=2026-09-02&to=2026-09-21")
+
+
+class PendingReports(CostReportsResource):
+    """Reports that are never there in time."""
+
+    def __init__(self, store: Store, pending: PendingReport) -> None:
+        figures = figures_of(store, NOW)
+        super().__init__(store, (StoreQuestions(store), LoopTasks()), figures, lambda: NOW)
+        self.pending = pending
+
+    async def report(
+        self, viewer: Viewer, query: ReportQuery, wait_s: float = 0.0
+    ) -> ReadReport | PendingReport:
+        return self.pending
+
+
+@pytest.mark.parametrize(
+    ("pending", "words"),
+    [
+        (PendingReport(72.3), "is being made, 1 min 12 s so far"),
+        (PendingReport(0.0, is_waiting=True), "waits until others are made"),
+    ],
+)
+def test_a_report_that_takes_long_has_a_page_that_loads_again_until_it_is_there(
+    store: Store, pending: PendingReport, words: str
+) -> None:
+    browser = Browser(store=store, reports=PendingReports(store, pending))
+    browser.sign_in()
+    page = browser.get("/reports?by=user")
+
+    assert (page.status, page.headers["refresh"]) == (202, "3")
+    assert words in page.body.decode()
