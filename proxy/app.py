@@ -104,8 +104,7 @@ async def gateway(
             tasks = BackgroundTasks(group)
             upkeep = begin_upkeep(tasks, opened, reloader, clock)
             url = settings.public_url
-            alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets, url)
-            async with alerting as alerts:
+            async with running_alerts(policies, opened, tasks, clock, url) as alerts:
                 telemetry.register(reloader, alerts)
                 reloader.follow(sinks_of_policies(alerts, opened, tasks, clock, url))
                 context = AppContext(

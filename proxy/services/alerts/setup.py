@@ -24,6 +24,7 @@ from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
 from slo.alert import Alert, Severity, outdated_alerts, resolve_alert, stable_id
 from slo.budgets.budget import Budget
+from slo.policies.file import Policies
 from slo.policies.sinks import Sink
 
 _log = logging.getLogger("thriftgate.alerts")
@@ -41,34 +42,33 @@ _KEEP_FILES: Final = (
 
 @asynccontextmanager
 async def running_alerts(
-    sinks: Sequence[Sink],
+    policies: Policies,
     opened: Store,
     tasks: BackgroundTaskGroup,
     now: Callable[[], float],
-    budgets: Sequence[Budget] | None = None,
     gateway_url: str = "",
 ) -> AsyncIterator[AlertDispatcher]:
     """Runs the dispatcher of alerts; at the end of the block, what was queued is in the outbox.
 
-    A sink whose address is unknown is told of nothing, and the log says so. Without sinks alerts
+    A sink whose address is unknown gets nothing, and the log says so. Without sinks alerts
     are kept all the same, and `thriftgate alerts` shows them.
 
     Args:
-        budgets: All that are promised: what is open about others, or about another limit, ends.
-            None where unknown.
+        policies: Their sinks are notified. What is open about other budgets than theirs, or about
+            another limit, ends.
         gateway_url: URL at which browsers reach the gateway, for links in messages.
     """
-    configured, lacking = _reachable_sinks(sinks, gateway_url)
+    configured, lacking = _reachable_sinks(policies.sinks, gateway_url)
     for why in lacking:
         _log.warning("%s", why)
     async with HttpSender() as post:
         alerts = AlertDispatcher(configured, opened, now, post=post, salt=token_hex(4))
         running = []
-        if budgets is not None and opened.is_offline:
-            work = partial(_review_once_online, alerts, budgets, opened, now)
+        if opened.is_offline:
+            work = partial(_review_once_online, alerts, policies.budgets, opened, now)
             running.append(tasks.start(work))
-        elif budgets is not None:
-            await _review(alerts, budgets, opened, now())
+        else:
+            await _review(alerts, policies.budgets, opened, now())
         running.append(tasks.keep(alerts.run))
         removals = partial(alert_on_removals, opened.journal.removed, now, alerts.enqueue)
         running.append(tasks.keep(removals))

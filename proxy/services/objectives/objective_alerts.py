@@ -292,7 +292,7 @@ def _move_severity(track: TrackedObjective, move: StateChange) -> Severity:
 
 
 def _move_title(track: TrackedObjective, move: StateChange) -> str:
-    """Where new conversations go, and since which state."""
+    """The place where new conversations go, and the state that sends them there."""
     if not move.level:
         return f"{track.name} is {move.after.value}: calls get the model they ask for"
     go = "go" if track.acts else "would go"

@@ -12,6 +12,7 @@ from proxy.store.store import Store
 from slo import window
 from slo.alert import budget_alert
 from slo.budgets.budget import Budget, BudgetUnit
+from slo.policies.file import Policies
 from slo.window import Window
 from tests.fakes.alerts import NOW, a_sink, an_alert
 from tests.fakes.call_dependencies import LoopTasks
@@ -21,14 +22,15 @@ from tests.fakes.offline import offline_store
 DAY = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=1_000)
 
 
-def stood(store, *alerts, sinks=(), budgets=None):
-    """Says alerts while it stands."""
+def stood(store, *alerts, sinks=(), budgets=()):
+    """Enqueues alerts while the dispatcher runs."""
 
     async def run() -> None:
-        async with running_alerts(sinks, store, LoopTasks(), lambda: NOW, budgets) as snapshot:
+        policies = Policies(sinks=sinks, budgets=budgets)
+        async with running_alerts(policies, store, LoopTasks(), lambda: NOW) as dispatcher:
             await asyncio.sleep(0)
             for alert in alerts:
-                snapshot.enqueue(alert)
+                dispatcher.enqueue(alert)
 
     asyncio.run(run())
 
@@ -73,7 +75,7 @@ def test_an_open_budget_alert_ends_once_the_limit_is_raised(store):
 def test_a_database_that_is_away_keeps_no_gateway_from_starting(store, caplog):
     with write_transaction(store._engine) as connection:
         connection.execute(text("DROP TABLE alerts"))
-    stood(store, budgets=())
+    stood(store)
 
     assert "Open alerts stay as they are: no such table" in caplog.text
 
@@ -89,7 +91,7 @@ def test_without_its_database_alerts_wait_for_it_and_are_reviewed_once_it_is_the
     async def run() -> None:
         async with (
             asyncio.timeout(60),
-            running_alerts((), opened, LoopTasks(), lambda: NOW, ()) as dispatcher,
+            running_alerts(Policies(), opened, LoopTasks(), lambda: NOW) as dispatcher,
         ):
             await asyncio.sleep(0)
             is_away = "Open alerts stay" in caplog.text
