@@ -11,6 +11,8 @@ from proxy.api.connections.connection_limit import connections_of_address, conne
 
 #: Bytes below which a disk is soon full: the journal alone may wait with some tens of MiB.
 _LOW_SPACE_BYTES: Final = 1 << 30
+#: Subfolder of the gateway's folder, so that simulated costs stay out of the real ledger.
+SIMULATED_FOLDER: Final = "simulated"
 #: File that ``serve --simulated`` locks in its folder.
 SIMULATOR_LOCK: Final = "simulator.lock"
 _PAGE_BYTES: Final = 4_096

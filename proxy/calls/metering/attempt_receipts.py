@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from proxy.calls.eligibility.request_traits import request_traits
 from proxy.calls.metering.phases import phase_fields
 from proxy.calls.metering.recall_tally import RecallTally
 from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, attempt_cost
@@ -20,6 +21,12 @@ from slo.price import STANDARD_TERMS, cache_effect, call_cost
 
 _BACKGROUND_NOTE = "answered in the background: what it used is not known here"
 _FEES_NOTE = "it offered hosted tools: their fees, where it used them, are not in the cost"
+#: The need of a call for several answers, whose tokens add up.
+_CHOICES = "choices"
+_CUT_NOTE = (
+    "its answer has all {:,} tokens that its limit allows, so it was probably cut; the answer cache"
+    " keeps no cut answer"
+)
 _MAX_KEPT_PROMPT_BYTES = 4 * 1024 * 1024
 
 
@@ -61,7 +68,11 @@ def build_receipt(
         fingerprint=seal.pseudonym(call.key.team, call.body),
         upstream_id=end.upstream_id,
         upstream_request_id=attempt.upstream_request_id,
-        notes=attempt.notes + _receipt_notes(attempt, goes_on=goes_on, is_priced=paid is not None),
+        notes=(
+            *attempt.notes,
+            *_receipt_notes(attempt, goes_on=goes_on, is_priced=paid is not None),
+            *_length_notes(call, single),
+        ),
         prompt=_kept_prompt(call),
         reroute_reason=attempt.reroute_reason,
         unplanned_why=_unplanned_why(attempt.planned),
@@ -98,6 +109,16 @@ def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool, is_priced: bool) -> t
             f"its price is assumed: that of {before}, as the catalog has none of its own",
         )
     return (*notes, _FEES_NOTE) if attempt.call.offers_hosted else notes
+
+
+def _length_notes(call: Call, end: AttemptOutcome) -> tuple[str, ...]:
+    """A note where an answer is as long as its limit, so that it was probably cut."""
+    traits = request_traits(call)
+    limit, used = traits.output, 0 if end.usage is None else end.usage.generated_tokens
+    is_at_limit = end.outcome is Outcome.ANSWERED and not end.estimated and 0 < limit <= used
+    if not is_at_limit or _CHOICES in traits.needs:
+        return ()
+    return (_CUT_NOTE.format(limit),)
 
 
 def _optimiser_fields(

@@ -2,11 +2,12 @@
 
 import shlex
 from collections.abc import Callable, Iterator
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from compaction.policy import CompactionMode
+from proxy.cli.storage_checks import SIMULATED_FOLDER, is_simulated
 from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.fast_path.attempt_text import fast_path_text
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
@@ -21,6 +22,9 @@ from proxy.records.receipt import (
     recall_text,
 )
 from proxy.services.compaction.reason_texts import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
+
+if TYPE_CHECKING:  # it takes longer to import than the command takes to run
+    from proxy.store.store import Store
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
@@ -49,12 +53,25 @@ def explain(terminal: Terminal) -> Callable[..., None]:
         with terminal.store() as store:
             names = terminal.names(store)
             receipts = store.ledger.attempts(call_id)
-        if not receipts:
-            terminal.fail(f"There is no call with the id {call_id}.")
+            if not receipts:
+                terminal.fail(_unknown_call_text(call_id, store))
         for receipt in receipts:
             terminal.say(*attempt_lines(receipt, names.get(receipt.team, receipt.team)))
 
     return explain_command
+
+
+def _unknown_call_text(call_id: str, store: "Store") -> str:
+    """The ledger that lacks a call, and where it may be instead."""
+    simulated = store.journal.folder.parent / SIMULATED_FOLDER
+    elsewhere = (
+        " `thriftgate serve --simulated` keeps its calls apart; for one of them run"
+        f" THRIFTGATE_DATABASE_URL= THRIFTGATE_FOLDER={simulated} thriftgate explain {call_id}."
+        if is_simulated(simulated)
+        else " THRIFTGATE_FOLDER or THRIFTGATE_DATABASE_URL names the ledger of the gateway that"
+        " took it."
+    )
+    return f"There is no call with the id {call_id} in the ledger {store.address}.{elsewhere}"
 
 
 def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:

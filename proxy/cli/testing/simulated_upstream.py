@@ -13,7 +13,7 @@ from threading import Event, Thread
 from typing import Final
 
 from proxy.catalog.catalog import Catalog
-from proxy.cli.storage_checks import SIMULATOR_LOCK
+from proxy.cli.storage_checks import SIMULATED_FOLDER, SIMULATOR_LOCK
 from proxy.settings import Settings
 from proxy.tools.demo.catalog import redirected_catalog, simulated_models
 from proxy.tools.simulator.app import app
@@ -21,8 +21,6 @@ from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 
-#: Subfolder of the gateway's folder, so that simulated costs stay out of the real ledger.
-_FOLDER: Final = "simulated"
 _START_TIMEOUT_S: Final = 30.0
 
 
@@ -38,7 +36,7 @@ def simulated_upstream(
         OSError: If the folder cannot be written, another gateway's simulator uses it, or the
             simulator cannot listen.
     """
-    folder = settings.folder / _FOLDER
+    folder = settings.folder / SIMULATED_FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _lock(folder), _simulator(shipped, clock) as base_url:
         catalog = folder / "catalog.toml"

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import msgspec
+import pytest
 
 from proxy.calls.metering.attempt_receipts import build_receipt
 from proxy.calls.metering.settlement import (
@@ -157,3 +158,24 @@ def test_a_share_of_unknown_price_is_not_free():
     receipt = build_receipt(attempt, attempt_outcome(share=share), Timeline(ManualClock(5.0)), SEAL)
 
     assert (receipt.cost_nanos, receipt.gpu_seconds) == (None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("body", "changes", "is_noted"),
+    [
+        (b'{"model":"m","max_tokens":10}', {}, True),
+        (b'{"model":"m","max_completion_tokens":9}', {}, True),
+        (b'{"model":"m","max_tokens":11}', {}, False),
+        (b'{"model":"m","max_tokens":10,"n":2}', {}, False),
+        (b'{"model":"m"}', {}, False),
+        (b'{"model":"m","max_tokens":10}', {"estimated": True}, False),
+        (b'{"model":"m","max_tokens":10}', {"outcome": Outcome.BROKEN}, False),
+        (b'{"model":"m","max_tokens":10}', {"usage": None}, False),
+    ],
+)
+def test_an_answer_as_long_as_its_limit_says_that_no_cache_keeps_it(body, changes, is_noted):
+    attempt = AttemptInfo(call=call(body), route=there())
+    end = attempt_outcome(**changes)
+    notes = build_receipt(attempt, end, Timeline(ManualClock(5.0)), SEAL).notes
+
+    assert any("keeps no cut answer" in note for note in notes) == is_noted

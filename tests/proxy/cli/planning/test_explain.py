@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.planning.explain import attempt_lines, explain
+from proxy.cli.storage_checks import SIMULATOR_LOCK
 from proxy.records.receipt import Outcome, PhasesFrom, ServedBy
 from slo.usage import Usage
 from tests.fakes.cli_runner import CommandRunner, single_command
@@ -95,9 +96,22 @@ def test_a_call_that_the_cache_answered_says_so_and_nothing_of_planning(fields, 
 
 
 def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:
-    assert "no call with the id call_1" in CommandRunner(tmp_path, START).error_of(
-        EXPLAIN, "call_1"
-    )
+    why = CommandRunner(tmp_path, START).error_of(EXPLAIN, "call_1")
+
+    assert f"no call with the id call_1 in the ledger sqlite:///{tmp_path}/thriftgate.db." in why
+    assert "names the ledger of the gateway that took it" in why
+
+
+def test_a_call_that_may_be_simulated_is_looked_for_in_the_simulators_ledger(
+    tmp_path: Path,
+) -> None:
+    simulated = tmp_path / "simulated"
+    simulated.mkdir()
+    (simulated / SIMULATOR_LOCK).touch()
+    why = CommandRunner(tmp_path, START).error_of(EXPLAIN, "call_1")
+
+    command = f"THRIFTGATE_FOLDER={simulated} thriftgate explain call_1."
+    assert why.endswith(f"run THRIFTGATE_DATABASE_URL= {command}")
 
 
 def test_a_conversation_left_alone_is_told_as_such() -> None:
