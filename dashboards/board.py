@@ -59,6 +59,7 @@ class ObjectiveStatus:
         ladder: Replacements for what calls ask for, level by level.
         verdict: ``ok``, ``at risk``, ``missed`` or ``no data``.
         fact: Its verdict's counts in a sentence, with their window and what is allowed.
+        fact_seconds: Length of that window.
         state: ``healthy``, ``too_few_calls``, ``missed``, ``degraded``, ``recovering``, ``frozen``
             or ``pinned``.
         level: The fallback level of new conversations; 0 for what they ask for.
@@ -87,6 +88,7 @@ class ObjectiveStatus:
     level: int
     verdict: str = Verdict.NO_DATA
     fact: str = ""
+    fact_seconds: float = 600.0
     since: float | None = None
     why: str = ""
     burn: float | None = None

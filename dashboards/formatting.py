@@ -36,6 +36,8 @@ _MONEY_DIGITS: Final = 6
 #: Share and number of failed calls of the last hour that are bad, whatever objectives say.
 _BAD_ERROR_SHARE: Final = 0.05
 _MIN_ERRORS: Final = 3
+#: Calls of an alert that are counted at most.
+_MAX_COUNTED: Final = 50_000
 _UNMET_TONES: Final[dict[str, str]] = {Verdict.MISSED: "bad", Verdict.AT_RISK: "warn"}
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
 
@@ -285,6 +287,13 @@ def health_headline(
     if not objectives:
         return "good", "Calls are answered", now
     return "good", f"{counts[Verdict.OK]} of {len(objectives)} ok", "/objectives"
+
+
+def counted_calls(count: int) -> str:
+    """A number of calls that was counted up to 50,001: ``Its 92 calls``."""
+    if count > _MAX_COUNTED:
+        return f"Its more than {_MAX_COUNTED:,} calls"
+    return f"Its {count:,} {'call' if count == 1 else 'calls'}"
 
 
 def span_time(spans: Iterable[StateSpan]) -> float:

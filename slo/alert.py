@@ -65,6 +65,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         facts: Names and values: limit, spent, burn, budget left, top contributors.
         action: Action of the gateway: "12 % of chat fell back to small since 14:02".
         fix: Advice for people: pin a level, raise a limit.
+        since: Beginning of the time whose calls were counted, in seconds since the epoch; None
+            where none were. It ends where the alert begins.
         began: Time at which it began, in seconds since the epoch.
         ended: Time at which it ended, likewise; None while it goes on.
         expires: Time at which it ends by itself, as a budget's does with its window; None where a
@@ -80,6 +82,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     facts: tuple[tuple[str, str], ...] = ()
     action: str = ""
     fix: str = ""
+    since: float | None = None
     began: float
     ended: float | None = None
     expires: float | None = None
@@ -191,6 +194,7 @@ def budget_alert(
         ),
         action=_action(budget, spent),
         fix=f"Raise the limit of {budget.name}, or spend less until it starts anew.",
+        since=window.window_start(budget.window, ends - 1),
         began=now,
         expires=ends,
     )

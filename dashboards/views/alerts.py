@@ -9,10 +9,9 @@ from urllib.parse import quote, urlencode
 
 from dashboards.board import OpenAlert
 from dashboards.views.costs import NO_VALUE
-from slo import window
 from slo.alert import Alert, alerting_budget, alerting_owner
 from slo.budgets.budget import EVERY, Budget
-from slo.objectives.objective import Metric, Objective
+from slo.objectives.objective import Objective
 
 _HOUR_S: Final = 3_600.0
 #: Days of calls that an alert leads to, the last.
@@ -88,7 +87,9 @@ class AlertView:
         acknowledged_by: Name of the person who looks at it; "" for nobody.
         snoozed_until: End of its snooze; null where it is not snoozed.
         snoozed_by: Name of the person who snoozed it; "" for nobody.
-        calls: Filters of the page of calls that lead to its calls.
+        calls: Filters of the page of calls that lead to the calls that were counted.
+        later_calls: The same, from its beginning to its end, or to now.
+        costs: Filters of the page of costs that lead to its spend.
         objective: Name of the objective it is about; "" for none in force.
         budget: Name of the budget it is about; "" for none in force with this limit.
         links: Pages where its cause is seen and changed.
@@ -111,6 +112,8 @@ class AlertView:
     snoozed_until: float | None
     snoozed_by: str
     calls: Mapping[str, str]
+    later_calls: Mapping[str, str]
+    costs: Mapping[str, str]
     objective: str
     budget: str
     links: Sequence[PageLink]
@@ -122,12 +125,16 @@ class AlertCause:
     """The objective or budget in force that an alert is about, and its calls.
 
     Attributes:
-        calls: Filters of the page of calls.
+        calls: Filters of the page of calls, for those that were counted.
+        later_calls: The same, from its beginning on.
+        costs: Filters of the page of costs.
     """
 
     objective: Objective | None
     budget: Budget | None
     calls: Mapping[str, str]
+    later_calls: Mapping[str, str]
+    costs: Mapping[str, str]
 
 
 def alert_cause(
@@ -147,21 +154,37 @@ def alert_cause(
         objective = next((one for one in objectives if one.name == alert.subject), None)
     budget = alerting_budget(alert, budgets)
     if objective is not None:
-        filters = _objective_filters(objective, teams)
+        filters = {"missed": objective.name}
     elif budget is not None:
         filters = _budget_filters(budget, alerting_owner(alert, budget), teams)
     else:
         filters = _subject_filters(alert)
-    since = alert.began - _HOUR_S
-    if budget is not None:
-        since = window.window_start(budget.window, alert.began)
-    period = _days(since, now if alert.ended is None else alert.ended)
-    return AlertCause(objective=objective, budget=budget, calls={**filters, **period})
+    since = alert.began - _HOUR_S if alert.since is None else alert.since
+    end = now if alert.ended is None else alert.ended
+    return AlertCause(
+        objective=objective,
+        budget=budget,
+        calls={**filters, **ended_between(since, alert.began)},
+        later_calls={**filters, **ended_between(alert.began, alert.ended)},
+        costs={**filters, **_days(since, end)},
+    )
+
+
+def ended_between(since: float, until: float | None) -> dict[str, str]:
+    """Filters of calls that ended between two moments, to the microsecond; None for now."""
+    times = {"ended_from": since} | ({} if until is None else {"ended_to": until})
+    return {
+        name: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+        for name, at in times.items()
+    }
 
 
 def alert_links(alert: Alert, cause: AlertCause) -> list[PageLink]:
     """The pages where the cause of an alert is seen and changed."""
+    objective = cause.objective
     filters = {name: cause.calls[name] for name in ("team", "feature") if name in cause.calls}
+    if objective is not None and objective.feature != EVERY:
+        filters["feature"] = objective.feature or NO_VALUE
     misses = PageLink(title="Why its calls missed the cache", path=f"/cache?{urlencode(filters)}")
     if (feature := _FEATURE.fullmatch(alert.subject)) is not None:
         name = "-" if feature[1] == NO_VALUE else quote(feature[1])
@@ -182,26 +205,6 @@ def alert_links(alert: Alert, cause: AlertCause) -> list[PageLink]:
     return [PageLink(title="Settings", path="/settings")] if alert.kind == "store" else []
 
 
-def _objective_filters(objective: Objective, teams: Mapping[str, str]) -> dict[str, str]:
-    """Filters that leave the calls which missed an objective, where these can be told apart."""
-    filters = _place_filters(objective.team, objective.feature, teams)
-    if objective.under_nanos is not None:
-        filters["min_cost_nanos"] = str(objective.under_nanos)
-    elif objective.metric is Metric.ERRORS:
-        filters["outcome"] = "failed"
-    elif objective.metric is Metric.CACHE:
-        filters["miss"] = "*"
-    elif objective.under is not None and objective.metric in {Metric.TTFT, Metric.TOTAL}:
-        name = "min_ttft" if objective.metric is Metric.TTFT else "min_duration"
-        filters[name] = f"{objective.under:g}"
-    return filters
-
-
-def _place_filters(team: str, feature: str, teams: Mapping[str, str]) -> dict[str, str]:
-    filters = {} if team == EVERY else {"team": teams.get(team, team)}
-    return filters if feature == EVERY else {**filters, "feature": feature or NO_VALUE}
-
-
 def _budget_filters(budget: Budget, whose: str, teams: Mapping[str, str]) -> dict[str, str]:
     if budget.scope not in _FILTERED:
         return {}
@@ -212,7 +215,7 @@ def _budget_filters(budget: Budget, whose: str, teams: Mapping[str, str]) -> dic
 def _subject_filters(alert: Alert) -> dict[str, str]:
     """Filters of alerts that no policy is behind: routes that fail, and features."""
     if alert.kind == "route":
-        return {"outcome": "failed"}
+        return {"failed_route": alert.subject.removeprefix(_ROUTE)}
     feature = _FEATURE.fullmatch(alert.subject)
     return {} if feature is None else {"team": feature[2], "feature": feature[1]}
 

@@ -294,7 +294,7 @@ def add_admin_pages(
         CostPages(site, ledger, operations),
         CallPages(site, ledger.calls, ledger.cache, operations.events),
         OperationPages(site, operations, board, ledger.savings),
-        BudgetPages(site, operations, people.teams),
+        BudgetPages(site, operations, people.teams, ledger.calls),
         PolicyPages(site, operations.policies),
         PeoplePages(site, people),
         ReplayPages(site, ReplayProcess().replay),

@@ -236,6 +236,7 @@ def _objective_status(
     windows = router.burns.get(track.name, ())
     pin = (pins or {}).get(track.name)
     counts = _recent_counts(track, router, now)
+    fact, fact_seconds = _objective_fact(objective, windows, counts)
     return ObjectiveStatus(
         name=track.name,
         team=objective.team,
@@ -252,7 +253,8 @@ def _objective_status(
             is_doubtful=miss is not None,
             has_fallen_back=track.acts and shown.level > 0,
         ),
-        fact=_objective_fact(objective, windows, counts),
+        fact=fact,
+        fact_seconds=fact_seconds,
         state=shown.name,
         level=shown.level,
         since=shown.since,
@@ -271,8 +273,11 @@ def _objective_status(
 
 def _objective_fact(
     objective: Objective, windows: Iterable[BurnWindow], recent: GoodBadCounts
-) -> str:
-    """The counts of the shortest window with calls, and what is allowed; those of late without."""
+) -> tuple[str, float]:
+    """The counts of the shortest window with calls and what is allowed, and the window's seconds.
+
+    Without such a window they are those of late.
+    """
     counts, seconds = recent, _RECENT_WINDOW_S
     for one in windows:
         if one.counted:
@@ -282,7 +287,7 @@ def _objective_fact(
         max(seconds, 1.0) if seconds < 2 * _MINUTE_S else round(seconds / _MINUTE_S) * _MINUTE_S
     )
     fact = fact_text(objective, counts, format_rough_duration(seconds))
-    return f"{fact}; {allowance_text(objective)}"
+    return f"{fact}; {allowance_text(objective)}", seconds
 
 
 def _fell_back(track: TrackedObjective, router: ObjectiveRouter) -> list[tuple[str, int]]:

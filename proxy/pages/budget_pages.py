@@ -10,6 +10,7 @@ from dashboards.access import Action, Viewer
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.alerts import SnoozeRequest
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
+from proxy.pages.resources.ledger.calls import Calls, CallsQuery
 from proxy.pages.resources.policies.policy_pages import policy_setup
 from proxy.pages.resources.teams import TeamsResource
 from proxy.pages.site import FormCheck, Pages, form, redirect, validated_request
@@ -34,6 +35,7 @@ class BudgetPages(Pages):
 
     operations: Operations
     teams: TeamsResource
+    calls: Calls
 
     @route("GET", "/budgets")
     async def budgets(self, viewer: SignedIn) -> Response:
@@ -66,6 +68,8 @@ class BudgetPages(Pages):
         listed = await operations.objectives.list(viewer) if shown.objective else None
         objectives = () if listed is None else listed.objectives or ()
         stored = await operations.stored_budgets.list(viewer) if shown.budget else None
+        may_see_calls = viewer.may(Action.SEE_CALLS)
+        query = CallsQuery.model_validate(shown.calls)
         budgets = () if stored is None else stored.budgets or ()
         return await self.site.html(
             "alert.html",
@@ -75,7 +79,8 @@ class BudgetPages(Pages):
             objective=next((one for one in objectives if one.name == shown.objective), None),
             stored=next((one for one in budgets if one.name == shown.budget), None),
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
-            may_see_calls=viewer.may(Action.SEE_CALLS),
+            may_see_calls=may_see_calls,
+            call_count=await self.calls.count(viewer, query) if may_see_calls else None,
             may_answer=viewer.may(Action.ANSWER_ALERTS),
             sees_settings=viewer.may(Action.CHANGE_CONFIGURATION),
         )

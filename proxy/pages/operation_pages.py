@@ -1,5 +1,6 @@
 """Pages of objectives, layouts, models, engines and settings, and their forms."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 from urllib.parse import quote
@@ -9,7 +10,8 @@ from starlette.responses import Response
 
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
-from dashboards.board import AdminBoard
+from dashboards.board import AdminBoard, ObjectiveStatus
+from dashboards.views.alerts import ended_between
 from proxy.errors import CallerError
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.alerts import AlertsResource
@@ -89,7 +91,7 @@ class OperationPages(Pages):
             pin_changes=await self.operations.objectives.pin_changes(viewer),
             verdicts=VERDICT_MEANINGS,
             sees_calls=viewer.may(Action.SEE_CALLS),
-            calls_of={},
+            calls_of=_missed_calls(shown.objectives or (), self.site.now()),
             setup=await policy_setup(self.operations.policies, viewer, "objectives"),
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
         )
@@ -192,6 +194,19 @@ class OperationPages(Pages):
     async def reload(self, viewer: Viewer, _fields: FormFields) -> None:
         """Reads catalog, policies and engines files again."""
         await self.operations.configuration.reload(viewer)
+
+
+def _missed_calls(
+    objectives: Iterable[ObjectiveStatus], now: float
+) -> dict[str, Mapping[str, str]]:
+    """Filters of the calls that missed each objective in the window that its fact tells of."""
+    return {
+        objective.name: {
+            "missed": objective.name,
+            **ended_between(now - objective.fact_seconds, None),
+        }
+        for objective in objectives
+    }
 
 
 def _pin_request(fields: FormFields) -> PinRequest:

@@ -136,7 +136,11 @@ class Dashboard:
             ),
         )
         ledger = LedgerResources.of(
-            store, (ask, LoopTasks()), lambda: catalog, lambda: (), self.now
+            store,
+            (ask, LoopTasks()),
+            lambda: catalog,
+            lambda: reloader.snapshot.policies.objectives,
+            self.now,
         )
         ledger.fast_path.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
         people = AccessResources.of(store, ask, self.access, operations.stored_budgets, self.now)

@@ -104,6 +104,8 @@ class AlertsResource(Resource):
             snoozed_until=None if snooze is None else snooze.until,
             snoozed_by="" if snooze is None else snooze.who,
             calls=cause.calls,
+            later_calls=cause.later_calls,
+            costs=cause.costs,
             objective="" if cause.objective is None else cause.objective.name,
             budget="" if cause.budget is None else cause.budget.name,
             links=alert_links(alert, cause),

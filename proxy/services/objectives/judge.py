@@ -6,6 +6,7 @@ starts without counts.
 """
 
 from collections.abc import Iterable, Mapping
+from math import ceil
 from typing import Final
 
 import msgspec
@@ -114,6 +115,11 @@ class Judge:
         return GoodBadCounts(
             sum(count.good for count in counts), sum(count.bad for count in counts)
         )
+
+    def window_start(self, now: float, seconds: float) -> float:
+        """Beginning of the slots that ``counts`` counts, in seconds since the epoch."""
+        slot_s = SLOT_S if seconds <= _SHORT_MEMORY_S else SLOT_S * _COARSE_FACTOR
+        return (now // slot_s - ceil(seconds / slot_s) + 1) * slot_s
 
     def burn_windows(self, track: TrackedObjective, now: float) -> tuple[BurnWindow, ...]:
         """Burn rates of an error budget over the window of each of its alerts."""

@@ -33,6 +33,7 @@ class _Finding(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     title: str
     facts: tuple[tuple[str, str], ...]
+    since: float
     fix: str = ""
 
 
@@ -203,6 +204,7 @@ class ObjectiveAlerts:
             if track.acts
             else "Nothing: it only alerts.",
             fix=finding.fix,
+            since=finding.since,
             began=now,
         )
         self._open[key] = alert
@@ -247,6 +249,7 @@ def _burn_finding(
             ("missed", f"{over.bad} of {over.n}"),
             ("allowed", f"{(1 - objective.target) * _PERCENT:.3g} %"),
         ),
+        since=judge.window_start(now, alert.over),
     )
 
 
@@ -265,6 +268,7 @@ def _floor_finding(
             ("read", f"{(1 - hour.share) * _PERCENT:.1f} % of {hour.n} eligible tokens an hour"),
             ("floor", f"{objective.target * _PERCENT:.3g} %"),
         ),
+        since=judge.window_start(now, burn.FLOOR_MISSED_WINDOW_S),
         fix="See which calls missed the cache, and why.",
     )
 

@@ -15,7 +15,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from proxy.services.alerts.setup import alerts_left_open
 from slo.alert import Alert, Severity, resolve_alert, stable_id
-from slo.breaker import BreakerState
+from slo.breaker import FAILURE_WINDOW_S, BreakerState
 
 #: Seconds between two checks.
 _CHECK_INTERVAL_S: Final = 5.0
@@ -183,6 +183,7 @@ def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
         title=f"Route {name} is failing and {effect}",
         action=action,
         fix=fix,
+        since=now - FAILURE_WINDOW_S,
         began=now,
     )
 

@@ -1,5 +1,6 @@
 """Forms of the page of budgets."""
 
+import re
 from html import unescape
 
 import pytest
@@ -8,9 +9,12 @@ from compaction.policy import CompactionMode
 from dashboards.access import Role
 from dashboards.refilled_form import PAGE_FIELD
 from proxy.records.feature_mode import LayoutScope
+from proxy.records.receipt import Outcome
 from proxy.services.compaction.alerts import higher_cost_alert, stepped_back_alert
 from proxy.services.compaction.live_quality import CompactionSums
 from proxy.services.planning.guard import step_back_alert, suspension_alert
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ledger.inserts import inserter
 from slo.alert import Alert, budget_alert
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window, window_end
@@ -19,6 +23,7 @@ from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import OWN_TEAM, Dashboard
 from tests.fakes.ledger_day import book_calls_of_yesterday
+from tests.fakes.receipts import a_receipt
 
 FORM = {"name": "own", "scope": "team", "of": "", "unit": "usd", "window": "day", "limit": "5"}
 
@@ -136,13 +141,44 @@ def test_an_alert_leads_to_its_calls_and_to_the_limit_that_may_be_raised(
 
     assert ">Spend of team acme: $4.10 of $5.00 today</h1>" in html
     assert 'action="/admin/budgets/preview"' in html
-    assert f"/admin/calls?team={dashboard.own}&amp;from=2026-09-21&amp;to=2026-09-21" in html
+    assert f"/admin/calls?team={dashboard.own}&amp;ended_from=2026-09-21T00%3A00%3A00" in html
     assert "<summary>Raise the limit of own" in html
     assert 'name="alerts" value="50, 80, 95"' in html
     finance = alert_page(dashboard, alert, Role.FINANCE)
     assert "/admin/calls?" not in finance
     assert "<summary>Raise the limit of own" not in finance
     assert "Acknowledge" not in finance
+
+
+@pytest.mark.parametrize(
+    "policies",
+    ['[[objectives]]\nname = "x"\nfeature = "chat"\nmetric = "errors"\nat_most = "10%"\n'],
+)
+def test_an_alert_counts_the_calls_that_its_link_shows(dashboard: Dashboard) -> None:
+    ended = [NOW - 1_801, NOW - 1_800, NOW - 60, NOW - 0.000001, NOW, NOW + 60]
+    outcomes = [Outcome.FAILED] * 4 + [Outcome.BROKEN] * 2
+    calls = [
+        a_receipt(
+            n,
+            call_id=f"{id_floor(at - 5)[:-6]}{n:06x}",
+            team=dashboard.own,
+            feature="chat",
+            outcome=outcome,
+            started=at - 5,
+            duration=5.0,
+        )
+        for n, (at, outcome) in enumerate(zip(ended, outcomes, strict=True))
+    ]
+    assert inserter(dashboard.store._engine)(calls) is None
+    alert = an_alert("x", since=NOW - 1_800)
+    dashboard.store.outbox.add([alert], {}, NOW)
+    html = alert_page(dashboard, alert)
+    link = re.search(r'href="(/admin/calls[^"]*)">Its 3 calls up to 14:13<', html)
+
+    assert link is not None
+    shown = dashboard.ask_as(Role.ADMIN, "GET", unescape(link[1])).body.decode()
+    assert [calls[n].call_id in shown for n in range(6)] == [False, True, True, True, False, False]
+    assert "missed x \N{MULTIPLICATION SIGN}" in unescape(shown)
 
 
 def test_each_kind_of_alert_says_its_fact_and_leads_on_without_a_command(

@@ -1,13 +1,15 @@
 """Calls, newest first, and one call's whole story: ``/api/v1/calls``."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Final, Literal, TypeVar
 
 from fastapi import Query
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
@@ -15,7 +17,7 @@ from dashboards.views.call_file import CallColumn, calls_csv
 from dashboards.views.calls import CallSort, CallStory, CallsView
 from dashboards.views.minutes import WINDOW_SECONDS, MinutesWindow
 from proxy.catalog.catalog import Catalog
-from proxy.errors import CallerError
+from proxy.errors import CallerError, Unready
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.call_values import call_story
 from proxy.pages.resources.ledger.queries import (
@@ -27,14 +29,18 @@ from proxy.pages.store_questions import StoreQuestions, json_bytes, view_itself
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.records.receipt import Receipt
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.views.calls import CallSearch, calls_view
+from proxy.store.sql.ledger.measured_calls import MeasuredCalls
+from proxy.store.sql.views.calls import CallSearch, calls_count, calls_view
 from proxy.store.store import Store
+from slo.objectives.objective import Objective
 
 T = TypeVar("T")
 
 MAX_PAGE_CALLS: Final = 200
 #: Calls of a file.
 _MAX_FILE_CALLS: Final = 10_000
+#: Seconds before a period of ends in which its calls may have begun.
+_LONGEST_CALL_S: Final = 3_600.0
 _MAX_CURSOR_CHARS: Final = 64
 
 Outcomes = Literal["answered", "refused", "failed", "broken", "hung_up"]
@@ -56,6 +62,10 @@ class CallsQuery(FilterQuery):
     served_by: ServedByName | None = Field(None, description="What of the fast path served them.")
     min_duration: Seconds = Field(0.0, description="They took at least so many seconds.")
     min_ttft: Seconds = Field(0.0, description="Least seconds to their first content byte.")
+    ended_from: AwareDatetime | None = Field(None, description="They ended at or after it.")
+    ended_to: AwareDatetime | None = Field(None, description="They ended before it.")
+    missed: OptionalText = Field(None, description="An objective's name: they missed it.")
+    failed_route: OptionalText = Field(None, description="An attempt on this route failed.")
     window: MinutesWindow | None = Field(None, description="The last minutes or hours of them.")
     after: str = Field("", max_length=_MAX_CURSOR_CHARS, description="`next` of the page before.")
     sort: CallSort = Field("time", description="The newest first, or those with most of it.")
@@ -80,6 +90,7 @@ class Calls(Resource):
     _store: Store
     _ask: StoreQuestions
     _catalog: Callable[[], Catalog]
+    _objectives: Callable[[], Sequence[Objective]]
     _now: Clock
 
     async def calls(self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]) -> T:
@@ -94,11 +105,24 @@ class Calls(Resource):
             search = replace(search, id_start="", text=text)
         return await self._ask.view("calls", calls_view, search, finish)
 
+    async def count(self, viewer: Viewer, query: CallsQuery) -> int | None:
+        """The number of calls that a query finds, counted to 50,001; None where unknown now."""
+        check_allowed(viewer, Action.SEE_CALLS)
+        with suppress(Unready):
+            search = self._search(viewer, query)
+            return await self._ask.view("calls counted", calls_count, search, view_itself)
+        return None
+
     def _search(self, viewer: Viewer, query: CallsQuery) -> CallSearch:
         """The search of a query; ``id_start`` is set where it may name a call's id."""
         start, end = map(float, query.period(self._now()).bounds)
         if query.window is not None:
             start = max(start, self._now() - WINDOW_SECONDS[query.window][0])
+        measured = self._measured(query)
+        if measured is not None and measured.ended_from is not None:
+            start = measured.ended_from - _LONGEST_CALL_S
+        if measured is not None and measured.ended_to is not None:
+            end = measured.ended_to
         text = (query.q or "").strip()
         call_id = _ID_START.fullmatch(text)
         return CallSearch(
@@ -119,6 +143,28 @@ class Calls(Resource):
             sort=query.sort,
             id_start=f"call_{call_id[1]}" if call_id else "",
             text="" if call_id else text,
+            measured=measured,
+        )
+
+    def _measured(self, query: CallsQuery) -> MeasuredCalls | None:
+        """What an alert counted, as a query names it; None where it names nothing of it."""
+        given = (query.ended_from, query.ended_to, query.missed, query.failed_route)
+        if not any(given):
+            return None
+        missed = None
+        if query.missed:
+            missed = next((one for one in self._objectives() if one.name == query.missed), None)
+            if missed is None:
+                raise CallerError(
+                    f"There is no objective {query.missed[:100]} any more.",
+                    code="unknown_objective",
+                    param="missed",
+                )
+        return MeasuredCalls(
+            ended_from=_timestamp(query.ended_from),
+            ended_to=_timestamp(query.ended_to),
+            missed=missed,
+            failed_route=query.failed_route or "",
         )
 
     @route("GET", "/calls", name="calls", response_model=CallsView)
@@ -161,3 +207,7 @@ class Calls(Resource):
 
     def _team_names(self) -> Mapping[str, str]:
         return {team.id: team.name for team in self._store.teams.all()}
+
+
+def _timestamp(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()

@@ -71,7 +71,7 @@ class LedgerResources:
             savings=SavingsResource(ask, figures, now),
             cache=CacheHealth(store, ask, catalog, objectives, now),
             latency=LatencyResource(ask, providers, now),
-            calls=Calls(store, ask, catalog, now),
+            calls=Calls(store, ask, catalog, objectives, now),
             fast_path=FastPathResource(ask, now),
         )
 

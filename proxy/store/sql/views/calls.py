@@ -31,6 +31,7 @@ from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ledger.measured_calls import FAILED, MeasuredCalls, measured_conditions
 from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.store.sql.rollups.spend_filters import part_column
 from proxy.store.sql.timestamps import micros, seconds
@@ -64,7 +65,8 @@ _SORTED_BY: Final[Mapping[CallSort, ColumnElement[Any]]] = {
     "ttft": schema.calls.c.ttft,
     "duration": schema.calls.c.duration,
 }
-_ERRORS: Final = frozenset({Outcome.FAILED.value, Outcome.BROKEN.value})
+MAX_COUNTED: Final = 50_000
+"""Calls of a search that are counted at most."""
 #: Fields of a row that are the receipt's; ``model`` is the one that answered.
 _SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__struct_fields__} - {
     "model",
@@ -93,6 +95,7 @@ class CallSearch:
         id_start: The beginning of their ids; "" for any.
         text: Stands in the prompt kept for them, in any case of letters, or is the id that a
             provider gave to an attempt or an answer; "" for any.
+        measured: What an alert counted; None for any.
     """
 
     since: float
@@ -112,6 +115,7 @@ class CallSearch:
     sort: CallSort = "time"
     id_start: str = ""
     text: str = ""
+    measured: MeasuredCalls | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +195,7 @@ def _ended_query(search: CallSearch, by: MinutesDimension | TagPart) -> Select[A
             calls.started,
             case((is_answered, calls.duration)),
             case((is_answered, calls.ttft)),
-            case((is_end & calls.outcome.in_(sorted(_ERRORS)), error), else_=""),
+            case((is_end & calls.outcome.in_(sorted(FAILED)), error), else_=""),
             case((is_end & (calls.outcome == Outcome.REFUSED.value), error), else_=""),
             calls.cost_nanos,
             calls.final,
@@ -217,6 +221,19 @@ def calls_view(readers: Readers, search: CallSearch) -> CallsView:
         if search.sort != "time":
             return _sorted_calls(connection, search, names)
         return _newest_calls(connection, search, names)
+
+
+def calls_count(readers: Readers, search: CallSearch) -> int:
+    """The number of calls that a search finds, up to ``MAX_COUNTED`` and one more; blocks."""
+    calls = schema.calls.c
+    is_between = (calls.call_id < id_floor(search.until)) & (
+        calls.call_id >= id_floor(search.since)
+    )
+    is_call = (calls.final == 1) & (calls.team != IDLE_TEAM)
+    found = select(calls.call_id).where(is_between, is_call, *_conditions(search))
+    with read_transaction(readers.engine) as connection:
+        counted = select(func.count()).select_from(found.limit(MAX_COUNTED + 1).subquery())
+        return connection.execute(counted).scalar_one()
 
 
 def _newest_calls(
@@ -378,4 +395,6 @@ def _conditions(search: CallSearch) -> list[ColumnElement[bool]]:
         calls.ttft: micros(search.min_ttft),
     }
     conditions += [stored >= value for stored, value in least.items() if value]
+    if search.measured is not None:
+        conditions += measured_conditions(search.measured)
     return conditions

@@ -72,7 +72,12 @@ def test_an_alert_of_a_budget_leads_to_the_calls_of_its_team_and_window(store: S
     view = asyncio.run(resource(store).get(FINANCE, high.id))
 
     assert view.title == "Spend of team acme: $41.20 of $50.00 this month"
-    assert view.calls == {"team": team, "from": "2026-09-01", "to": "2026-09-21"}
+    assert view.calls == {
+        "team": team,
+        "ended_from": "2026-09-01T00:00:00.000000Z",
+        "ended_to": "2026-09-21T14:13:20.000000Z",
+    }
+    assert view.costs == {"team": team, "from": "2026-09-01", "to": "2026-09-21"}
     assert (view.budget, view.objective) == ("teams-month", "")
     assert [(event.kind, event.text) for event in view.history] == [
         ("began", "Spend of team acme: $26.00 of $50.00 this month"),
@@ -89,8 +94,7 @@ def test_an_alert_of_an_objective_leads_to_the_calls_that_missed_it(store: Store
     view = asyncio.run(resource(store, now=NOW + 2 * HOUR).get(ADMIN, alert.id))
 
     assert view.objective == "chat-ttft"
-    assert view.calls["feature"] == "chat"
-    assert view.calls["min_ttft"] == "0.5"
+    assert view.calls["missed"] == "chat-ttft"
     assert story(view) == [("began", ""), ("sent", ""), ("ended", "")]
 
 

@@ -19,7 +19,7 @@ TEAM_ADMIN = of_team("a", role=Role.TEAM_ADMIN)
 @pytest.fixture
 def api(store: Store) -> AdminApi:
     def make(ask: StoreQuestions):
-        return Calls(store, ask, two_model_catalog, lambda: NOW).router()
+        return Calls(store, ask, two_model_catalog, lambda: (), lambda: NOW).router()
 
     return AdminApi(store, make)
 
@@ -155,3 +155,9 @@ def test_a_file_has_the_calls_of_own_teams_without_hidden_columns(api: AdminApi)
     assert len(list(filter(None, rows))) == 2
     assert api.get("/calls.csv", FINANCE)[0] == 403
     assert api.get("/calls.csv", without="nonsense")[0] == 422
+
+
+def test_calls_of_an_objective_that_is_gone_are_refused(api: AdminApi) -> None:
+    status, body = api.get("/calls", TEAM_ADMIN, missed="gone")
+
+    assert (status, body["error"]["code"]) == (400, "unknown_objective")
