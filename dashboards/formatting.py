@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import floor, log10
 from typing import Final
@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall, StateSpan
+from dashboards.savings_headline import SavingsHeadline
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.code_words import code_words
 from dashboards.views.costs import CostsView
@@ -89,6 +90,22 @@ def dollars(nanos: int | None) -> str:
 def exact_usd(nanos: int | None) -> str:
     """Nano-dollars as dollars with every digit; ? where it is unknown."""
     return UNKNOWN if nanos is None else _with_minus(format_amount(BudgetUnit.USD, nanos))
+
+
+def how_sure(headline: SavingsHeadline) -> str:
+    """The interval of a saving and the way it was measured; else that it is an estimate."""
+    low, high = headline.saved_low_nanos, headline.saved_high_nanos
+    if low == high:
+        return "estimated; no control arm has measured it yet"
+    measured = f"measured by control arms on {percentage(headline.measured_share)} of spend"
+    return f"95 %: {usd(low)}\N{EN DASH}{usd(high)}, {measured}"
+
+
+def step_change(nanos: int) -> str:
+    """The change of a cost by a step of the waterfall, in words that have no sign."""
+    if not nanos:
+        return usd(0)
+    return f"saved {usd(-nanos)}" if nanos < 0 else f"cost {usd(nanos)} more"
 
 
 def step_saving(step: NextStep) -> str:
@@ -189,6 +206,16 @@ def period_presets(now: float, zone: str) -> list[tuple[str, str, str]]:
         ("Last month", last_month.replace(day=1), last_month),
     ]
     return [(name, first.isoformat(), last.isoformat()) for name, first, last in periods]
+
+
+def day(text: str) -> date:
+    """A day of its text, such as ``2026-12-01``."""
+    return date.fromisoformat(text)
+
+
+def month_name(month: str) -> str:
+    """The name of a month such as ``2026-12``: December."""
+    return f"{day(f'{month}-01'):%B}"
 
 
 def bucket_name(start: float, zone: str, unit: str) -> str:

@@ -46,54 +46,42 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
         "Provider's own caching",
         "estimated",
         (
-            "Tokens read from providers' caches at the price of plain input less that of cached"
-            " input, less the surcharges of writes; without the part that planning is credited"
-            " with. A caller who sends directly gets it, too: it is not in what was saved."
+            "Tokens read from providers' caches at their discount, less surcharges of writes and"
+            " what planning is credited with. A direct caller has it, too."
         ),
     ),
     "discounts": (
         "Contracted discounts",
         "exact",
-        (
-            "List cost less effective cost, by the discounts of the routes. A caller who sends"
-            " directly has the contract, too: it is not in what was saved."
-        ),
+        "List cost less effective cost. A direct caller has the contract, too.",
     ),
     "planning": (
         "Layout and cache marks",
         "estimated",
         (
-            "For each call: its cost if all had been sent unmodified, by a model of the provider's"
-            " cache, less its bill, surcharges of writes included. Unmodified calls of the control"
-            " arm count where they read what others stored. Where the control arm has measured a"
-            " feature, its value counts."
+            "Measured against a control arm where that has enough calls; elsewhere the cost of"
+            " unmodified prompts, by a model of the provider's cache, less the bill."
         ),
     ),
     "compaction": (
         "Compaction",
         "estimated",
-        (
-            "For each shortened call: the tokens that were not sent, less what the moved prefix"
-            " cost once."
-        ),
+        "Tokens that shortened calls did not send, less what the moved prefix cost once.",
     ),
     "fast_path": (
         "Fast path",
         "estimated",
         (
-            "Answers given before: their cost the first time, on a cache that may have been cold"
-            " then. Small models: the same tokens at the price of the model asked for, less their"
-            " bill; answers that failed a check cost all of it. Drafts and calls that compare"
-            " answers are taken off. Neither routing nor discounts count these attempts."
+            "Repeated answers at their first cost, and small models at the price of the model asked"
+            " for; drafts, checks and failed answers are taken off."
         ),
     ),
     "routing": (
         "Replies of cheaper models",
         "estimated",
         (
-            "Calls that another model answered than was asked for: their tokens at the published"
-            " standard price of the model asked for, less their list cost. The list cost of"
-            " attempts that another one outran or replaced is taken off, whatever their model."
+            "Tokens that another model answered, at the price of the model asked for, less list"
+            " cost; lost attempts are taken off."
         ),
     ),
 }
@@ -129,6 +117,7 @@ class SavingsSums(msgspec.Struct, frozen=True):
         unpriced: Attempts at no known price, which all sums leave out.
         unknown_cached_tokens: Tokens read from caches by calls of which nobody knows the saving.
         measured_nanos: The part of ``planning_nanos`` that control arms measured.
+        measured_cost_nanos: Effective cost of the features whose planning they measured.
         estimated_nanos: The part of it that is estimated.
         below_nanos: Distance from ``planning_nanos`` to the lower end of its interval.
         above_nanos: The same to the upper end.
@@ -152,6 +141,7 @@ class SavingsSums(msgspec.Struct, frozen=True):
     unpriced: int = 0
     unknown_cached_tokens: int = 0
     measured_nanos: int = 0
+    measured_cost_nanos: int = 0
     estimated_nanos: int = 0
     below_nanos: int = 0
     above_nanos: int = 0
@@ -226,6 +216,7 @@ def count_planning(sums: SavingsSums, measured: MeasuredShare | None) -> Savings
         sums,
         planning_nanos=value,
         measured_nanos=value,
+        measured_cost_nanos=sums.cost_nanos,
         below_nanos=value - low,
         above_nanos=high - value,
     )
@@ -285,6 +276,8 @@ class SavingsHeadline:
         saved_share: Its part of the cost sent directly; null where that is nothing.
         saved_low_nanos: Lower end of its 95 % interval; ``saved_nanos`` where nothing is measured.
         saved_high_nanos: Upper end.
+        measured_share: Part of the effective cost whose planning control arms measured; null
+            without cost.
         steps: The waterfall; the steps lead from ``unmodified_nanos`` to ``paid_nanos`` exactly.
         fast_path: The fast path's step by its parts, those that have any.
         uncounted: Features that count 0, because they were suspended or refuted.
@@ -300,6 +293,7 @@ class SavingsHeadline:
     saved_share: float | None
     saved_low_nanos: int
     saved_high_nanos: int
+    measured_share: float | None
     steps: Sequence[SavingsStep]
     fast_path: Sequence[FastPathSaving]
     uncounted: Sequence[UncountedSaving]
@@ -322,6 +316,7 @@ def savings_headline(
         saved_share=saved / direct if direct > 0 else None,
         saved_low_nanos=saved - total.below_nanos,
         saved_high_nanos=saved + total.above_nanos,
+        measured_share=total.measured_cost_nanos / total.cost_nanos if total.cost_nanos else None,
         steps=waterfall(total),
         fast_path=fast_path_savings(total.fast_path_parts),
         uncounted=sorted(

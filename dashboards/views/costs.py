@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from math import isqrt
 from typing import Final, Literal
 
 from dashboards.cost_reports import CostSums
@@ -88,6 +89,11 @@ class MonthForecast:
         month: The month, such as ``2026-11``.
         spent_nanos: Cost so far, today included.
         forecast_nanos: Cost of the whole month, by estimate; null where too little is known.
+        low_nanos: Lower end of its 95 % band, by the spread of the known days; null likewise.
+        high_nanos: Upper end.
+        before_nanos: Cost of the same days of the month before.
+        before_first: The first of these days.
+        before_last: The last, included.
         known_days: Whole days before today that the estimate is made of.
         method: The way it is computed, in a sentence.
     """
@@ -97,6 +103,11 @@ class MonthForecast:
     forecast_nanos: int | None
     known_days: int
     method: str
+    low_nanos: int | None = None
+    high_nanos: int | None = None
+    before_nanos: int = 0
+    before_first: date | None = None
+    before_last: date | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,10 +210,13 @@ def month_forecast(
         return forecast
     expected = sum(_weekday_mean(days, (today.weekday() + n) % 7) for n in range(_days_left(today)))
     # Today counts as its weekday's mean, or as what it cost already where that is more.
-    rest = expected - min(spent_today, _weekday_mean(days, today.weekday()))
+    rest = max(expected - min(spent_today, _weekday_mean(days, today.weekday())), 0)
+    width = _band_width([nanos for _, nanos in days], _days_left(today))
     return replace(
         forecast,
-        forecast_nanos=spent + max(rest, 0),
+        forecast_nanos=spent + rest,
+        low_nanos=spent + max(rest - width, 0),
+        high_nanos=spent + rest + width,
         method=(
             "Cost so far, and for each day left the mean of its weekday in the last"
             f" {FORECAST_DAYS} days of UTC; for today less what it cost already."
@@ -214,6 +228,13 @@ def _weekday_mean(days: Sequence[tuple[date, int]], weekday: int) -> int:
     """The mean cost of a weekday; it occurs at least once in seven days."""
     same = [nanos for day, nanos in days if day.weekday() == weekday]
     return sum(same) // len(same)
+
+
+def _band_width(costs: Sequence[int], days_left: int) -> int:
+    """Half of the 95 % band of what so many days cost together, which spread as days before did."""
+    mean = sum(costs) // len(costs)
+    variance = sum((nanos - mean) ** 2 for nanos in costs) // (len(costs) - 1)
+    return 2 * isqrt(variance * days_left)
 
 
 def _days_left(today: date) -> int:

@@ -31,7 +31,14 @@ from proxy.pages.resources.ledger.savings import SavingsQuery
 from proxy.pages.resources.policies.policy_pages import policy_setup
 from proxy.pages.resources.report_sending import SendRequest
 from proxy.pages.site import Pages, form, html_response, redirect, validated_request
-from proxy.pages.viewing import FormFields, SignedIn, form_fields, route, unknown_form_error
+from proxy.pages.viewing import (
+    FormFields,
+    SignedIn,
+    base_url,
+    form_fields,
+    route,
+    unknown_form_error,
+)
 from proxy.services.reports.background_reports import KEEP_S, PendingReport
 from proxy.store.sql.views.latency import HealthQuestion
 from proxy.store.sql.views.savings import (
@@ -87,7 +94,7 @@ class CostPages(Pages):
     operations: Operations
 
     @route("GET", "")
-    async def overview(self, viewer: SignedIn) -> Response:
+    async def overview(self, request: Request, viewer: SignedIn) -> Response:
         """Spend, savings, health, and the largest steps not taken yet."""
         operations, ledger = self.operations, self.ledger
         by = "feature" if viewer.teams is not None and len(viewer.teams) == 1 else "team"
@@ -105,6 +112,8 @@ class CostPages(Pages):
             objectives=objectives.objectives,
             events=events,
             budget=fullest_budget(budgets.counters or ()),
+            base_url=base_url(request),
+            sees_calls=viewer.may(Action.SEE_CALLS),
         )
         costs = ledger.costs.question(viewer, query)
         question = OverviewQuestion(

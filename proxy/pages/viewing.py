@@ -136,6 +136,12 @@ def is_secure(request: Request) -> bool:
     return "https" in (request.url.scheme, before)
 
 
+def base_url(request: Request) -> str:
+    """The gateway's URL as the browser has it."""
+    scheme = "https" if is_secure(request) else "http"
+    return f"{scheme}://{request.headers.get('host', '127.0.0.1')}"
+
+
 def check_source(request: Request) -> None:
     """Accepts requests of our own pages only, as browsers say which those are.
 

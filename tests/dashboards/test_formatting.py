@@ -1,6 +1,12 @@
 import pytest
 
 from dashboards import formatting
+from dashboards.savings_headline import (
+    MeasuredShare,
+    SavingsSums,
+    count_planning,
+    savings_headline,
+)
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.latency import HealthWindow
 from slo.budgets.budget import BudgetUnit
@@ -263,3 +269,29 @@ def test_usual_periods_end_today_in_the_zone_or_with_the_last_month():
     assert periods["7 days"] == ["2026-09-16", "2026-09-22"]
     assert periods["This month"] == ["2026-09-01", "2026-09-22"]
     assert periods["Last month"] == ["2026-08-01", "2026-08-31"]
+
+
+def test_a_saving_says_its_interval_and_the_part_of_spend_that_was_measured() -> None:
+    dollar = 10**9
+    estimated = SavingsSums(cost_nanos=100 * dollar, planned_cost_nanos=80 * dollar)
+    measured = count_planning(estimated, MeasuredShare(0.5, 0.4, 0.6))
+    rest = SavingsSums(cost_nanos=25 * dollar)
+
+    assert formatting.how_sure(savings_headline(measured.plus(rest))) == (
+        "95 %: $53.33\N{EN DASH}$120.00, measured by control arms on 80.0 % of spend"
+    )
+    assert formatting.how_sure(savings_headline(estimated)) == (
+        "estimated; no control arm has measured it yet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("nanos", "text"),
+    [(-(10**9), "saved $1.00"), (2 * 10**9, "cost $2.00 more"), (0, "$0.00")],
+)
+def test_a_step_of_the_waterfall_has_no_sign(nanos: int, text: str) -> None:
+    assert formatting.step_change(nanos) == text
+
+
+def test_a_month_has_its_name() -> None:
+    assert formatting.month_name("2026-12") == "December"

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from datetime import date, timedelta
 
+import pytest
+
 from dashboards.cost_reports import CostSums
 from dashboards.views.costs import MonthForecast, cost_amounts, month_forecast, share
 from slo.usage import Usage
@@ -49,6 +51,18 @@ def test_a_day_that_cost_more_than_usual_already_takes_nothing_from_the_rest() -
     result = forecast(lambda day: 900 if day == TODAY else 100)
 
     assert result.forecast_nanos == result.spent_nanos + 4 * 100
+
+
+def test_a_forecast_has_a_band_as_wide_as_the_days_before_spread() -> None:
+    even = forecast(lambda _: 100)
+    uneven = forecast(lambda day: 100 if day.day % 2 else 300)
+
+    assert even.low_nanos == even.forecast_nanos == even.high_nanos
+    assert uneven.low_nanos is not None
+    assert uneven.forecast_nanos is not None
+    assert uneven.high_nanos is not None
+    assert uneven.spent_nanos < uneven.low_nanos < uneven.forecast_nanos < uneven.high_nanos
+    assert uneven.high_nanos - uneven.forecast_nanos == pytest.approx(2 * 100 * 5**0.5, rel=0.1)
 
 
 def test_a_week_is_needed_to_forecast_a_month() -> None:

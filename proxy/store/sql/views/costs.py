@@ -165,11 +165,12 @@ def costs_by_bucket(connection: Connection, edges: Sequence[int], only: SpendFil
 def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
     today, zone = question.today, question.period.zone
     tomorrow = today + timedelta(days=1)
-    month = ReportPeriod(first=today.replace(day=1), end=tomorrow, zone=zone).bounds
+    whole = ReportPeriod(first=today.replace(day=1), end=tomorrow, zone=zone)
+    month, before = whole.bounds, compared_period(whole, "month")
     begun, end = ReportPeriod(first=today, end=tomorrow, zone=zone).bounds
     # Days of UTC are what rollups hold; a mean of four needs no other.
     past = ReportPeriod(first=today - timedelta(days=FORECAST_DAYS), end=today, zone="UTC")
-    edges = sorted({month[0], begun, end, *time_buckets(past, "day").edges})
+    edges = sorted({month[0], begun, end, *before.bounds, *time_buckets(past, "day").edges})
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         costs = list(zip(edges, costs_by_bucket(connection, edges, question.only), strict=False))
 
@@ -177,8 +178,13 @@ def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
         return sum(nanos for start, nanos in costs if first <= start < last)
 
     nanos_by_day = [(day.first, nanos_between(*day.bounds)) for day in past.days]
-    return month_forecast(
-        today, nanos_between(month[0], end), nanos_between(begun, end), nanos_by_day
+    return replace(
+        month_forecast(
+            today, nanos_between(month[0], end), nanos_between(begun, end), nanos_by_day
+        ),
+        before_nanos=nanos_between(*before.bounds),
+        before_first=before.first,
+        before_last=before.days[-1].first,
     )
 
 

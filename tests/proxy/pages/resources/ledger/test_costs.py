@@ -133,6 +133,9 @@ def test_the_current_month_is_forecast_whatever_the_period(api: AdminApi) -> Non
 
     assert (month["month"], month["spent_nanos"]) == ("2026-11", 26 * DOLLAR)
     assert month["forecast_nanos"] == 30 * DOLLAR
+    assert month["low_nanos"] == month["high_nanos"] == 30 * DOLLAR
+    assert (month["before_nanos"], month["before_first"]) == (26 * DOLLAR, "2026-10-01")
+    assert month["before_last"] == "2026-10-26"
     assert month["known_days"] == 28
 
 
