@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable, Iterator
 from statistics import median
+from urllib.parse import urlsplit
 
 from rich.console import Console
 from rich.table import Table
@@ -100,14 +101,17 @@ def invitation(console: Console, base_url: str, key: str, folder: str, result: D
     console.print("\nOr in Python (pip install openai):\n")
     console.print(snippet, soft_wrap=True, markup=False)
     console.print("What the gateway would save on your own calls, from the log of any tool:\n")
-    console.print("thriftgate replay YOUR_LOG.jsonl\n", style="bold", soft_wrap=True, markup=False)
-    console.print("Ctrl-C to stop; nothing is left behind.")
+    console.print("thriftgate replay YOUR_LOG.jsonl", style="bold", soft_wrap=True, markup=False)
 
 
-def dashboard(console: Console, url: str) -> None:
-    """Say where the dashboard is."""
-    console.print("\nThe dashboard shows what these calls cost; this link signs in once:\n")
+def dashboard(console: Console, url: str, folder: str) -> None:
+    """Say where the dashboard is, last of all, and how to sign in again."""
+    port = urlsplit(url).port
+    again = f"THRIFTGATE_FOLDER={folder} THRIFTGATE_PORT={port} thriftgate admin link"
+    console.print("\nThe dashboard shows what these calls cost. This link signs in once:\n")
     console.print(url, style="bold", soft_wrap=True, markup=False)
+    console.print(f"\nIt holds for an hour. Another link: {again}", soft_wrap=True, markup=False)
+    console.print("Ctrl-C to stop; nothing is left behind.")
 
 
 def _questions(folder: str, result: DemoResult) -> Iterator[str]:

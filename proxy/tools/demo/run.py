@@ -95,13 +95,17 @@ async def demo(
     """
     async with run_session(now=now, start=now - _SPAN, port=port) as staged:
         messages.opening(console, count, staged.base_url)
+        ticks = asyncio.get_running_loop().time
+        began = ticks()
         result = await _result(console, staged, count)
         messages.outcome(console, result)
         tell(result)
         if stays:
-            messages.dashboard(console, await _dashboard_link(staged))
+            # From here on its clock is that of whoever looks.
+            staged.clock.reach(now + timedelta(seconds=ticks() - began))
             key = staged.keys[TEAMS[0]]
             messages.invitation(console, staged.base_url, key, staged.folder, result)
+            messages.dashboard(console, await _dashboard_link(staged), staged.folder)
             await asyncio.wait([staged.served])
     return result
 

@@ -182,3 +182,13 @@ def test_commands_are_printed_unbroken(width: int) -> None:
 
     assert curl in out.getvalue()
     assert snippet in out.getvalue()
+
+
+def test_the_dashboard_comes_last_with_a_command_for_another_link() -> None:
+    out = StringIO()
+    url = "http://127.0.0.1:9301/admin/sign-in?code=abc"
+    messages.dashboard(Console(file=out, width=40), url, "folder")
+
+    lines = out.getvalue().splitlines()
+    assert url in lines
+    assert lines[-2].endswith("THRIFTGATE_FOLDER=folder THRIFTGATE_PORT=9301 thriftgate admin link")
