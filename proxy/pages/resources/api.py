@@ -1,9 +1,10 @@
 """``/api/v1``: the JSON API behind the admin pages, with its OpenAPI document."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from http import HTTPStatus
+from typing import Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.datastructures import MutableHeaders
@@ -21,6 +22,41 @@ _DESCRIPTION: Final = (
 )
 
 
+_CAUSES: Final = {
+    HTTPStatus.BAD_REQUEST: "What is asked for does not exist, or contradicts itself.",
+    HTTPStatus.UNAUTHORIZED: "Nobody is signed in, or the session has ended.",
+    HTTPStatus.FORBIDDEN: "The role may not do this, or another site sent the request.",
+    HTTPStatus.NOT_FOUND: "Nothing that the viewer may see has this name or id.",
+    HTTPStatus.CONFLICT: "The name is taken, or the present state does not allow the change.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "A parameter or the body is invalid; `param` names it.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The database did not answer in time; see `retry-after`.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorFacts:
+    """An error, as calls have it, too.
+
+    Attributes:
+        message: Cause, and what to do.
+        type: Its kind, as OpenAI names them.
+        param: The parameter that is wrong; null for none.
+        code: A word that programs can rely on.
+    """
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDocument:
+    """The body of an answer to a request that could not be fulfilled."""
+
+    error: ErrorFacts
+
+
 class Resource:
     """Methods that the API answers with and pages call, each marked by its route.
 
@@ -35,8 +71,27 @@ class Resource:
         routes = APIRouter(tags=[self.tag])
         for method, options in marked_routes(self):
             description = inspect.cleandoc(method.__doc__ or "").partition("\n\nRaises:")[0]
-            routes.add_api_route(endpoint=method, description=description, **options)
+            errors: dict[int | str, dict[str, Any]] = {
+                status.value: {"model": ErrorDocument, "description": _CAUSES[status]}
+                for status in _possible_errors(method, options)
+            }
+            routes.add_api_route(
+                endpoint=method, description=description, responses=errors, **options
+            )
         return routes
+
+
+def _possible_errors(method: Callable[..., Any], options: dict[str, Any]) -> Iterator[HTTPStatus]:
+    """The statuses of errors that a route may answer with."""
+    yield HTTPStatus.UNAUTHORIZED
+    yield HTTPStatus.FORBIDDEN
+    yield HTTPStatus.SERVICE_UNAVAILABLE
+    if set(inspect.signature(method).parameters) - {"viewer"}:
+        yield HTTPStatus.BAD_REQUEST
+        yield HTTPStatus.NOT_FOUND
+        yield HTTPStatus.UNPROCESSABLE_ENTITY
+    if options["methods"] != ["GET"]:
+        yield HTTPStatus.CONFLICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
