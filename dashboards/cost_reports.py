@@ -1,10 +1,9 @@
 """Cost reports by any dimensions, in days or months of a time zone, that add up to the ledger."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from heapq import nsmallest
 from types import MappingProxyType
 from typing import Final, Literal, get_args
 
@@ -102,7 +101,7 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostReport:
-    """Rows of a period by dimensions, in the order of their values.
+    """Rows of a period by dimensions: by time where they have times, then the dearest first.
 
     Attributes:
         by: Its dimensions, each once.
@@ -148,8 +147,10 @@ def cost_report(
             values = {**named, **times, "provider": providers.get(upstream) or upstream}
             key = tuple(values[dimension] for dimension in dimensions)
             sums_by_values[key] = sums_by_values.get(key, CostSums()).plus(sums)
-    rows = tuple(CostRow(key, sums_by_values[key]) for key in sorted(sums_by_values))
-    return CostReport(period=period, by=dimensions, rows=rows)
+    rows = (CostRow(values, sums) for values, sums in sums_by_values.items())
+    return CostReport(
+        period=period, by=dimensions, rows=tuple(sorted(rows, key=_dearest_first(dimensions)))
+    )
 
 
 def read_dimensions(texts: Iterable[str]) -> tuple[Dimension, ...]:
@@ -164,20 +165,6 @@ def read_dimensions(texts: Iterable[str]) -> tuple[Dimension, ...]:
     if len(dimensions.keys() - fixed.keys()) > MAX_TAG_KEYS:
         raise ValueError(f"{names[-1]}: a report has at most {MAX_TAG_KEYS} tags.")
     return tuple(dimensions.values())
-
-
-def dearest_rows(report: CostReport, most: int) -> Sequence[CostRow]:
-    """The first rows by cost, unknown cost last; by time first where the report has times.
-
-    It blocks: of 100,000 rows, for some 0.1 s.
-    """
-    times = [place for place, name in enumerate(report.by) if name in {"day", "month"}]
-
-    def key(row: CostRow) -> tuple[object, ...]:
-        cost = row.sums.cost_nanos
-        return (*(row.values[place] for place in times), cost is None, -(cost or 0))
-
-    return nsmallest(most, report.rows, key=key)
 
 
 def usd_decimal(nanos: int | None) -> Decimal | None:
@@ -202,6 +189,18 @@ def months_of(period: ReportPeriod) -> tuple[ReportPeriod, ...]:
 def next_month(day: date) -> date:
     """The first day of the month after a day's."""
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
+
+
+def _dearest_first(by: Sequence[Dimension]) -> Callable[[CostRow], tuple[object, ...]]:
+    """The key by which rows are sorted: by time, then by cost; unknown cost last, then others."""
+    times = [place for place, name in enumerate(by) if name in {"day", "month"}]
+
+    def key(row: CostRow) -> tuple[object, ...]:
+        cost = row.sums.cost_nanos
+        moments = (row.values[place] for place in times)
+        return (*moments, OTHER_VALUES in row.values, cost is None, -(cost or 0), row.values)
+
+    return key
 
 
 def _tag_dimension(name: str) -> TagPart:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.board import fullest_budget
-from dashboards.cost_reports import DIMENSIONS, dearest_rows
+from dashboards.cost_reports import DIMENSIONS
 from dashboards.report_summary.summary import report_summary
 from dashboards.reports import is_tag
 from dashboards.views.costs import CostDimension
@@ -191,7 +191,7 @@ class CostPages(Pages):
             dimensions=[*DIMENSIONS, *sorted({*tags, *filter(is_tag, report.by)})],
             presets=_REPORT_PRESETS,
             api=f"{API_PATH}/reports/cost",
-            rows=await run_in_threadpool(dearest_rows, report, _MAX_ROWS),
+            rows=report.rows[:_MAX_ROWS],
             scheduled=await self.operations.scheduled_reports.list(viewer),
             may_send=viewer.may(Action.SEND_MESSAGES),
             setup=await policy_setup(self.operations.policies, viewer, "reports"),

@@ -41,8 +41,8 @@ def test_a_table_has_a_row_for_each_value_and_a_total(runner: CommandRunner) -> 
 
     assert head.split()[:2] == ["feature", "provider"]
     assert [row.split()[:2] for row in rows] == [
-        ["=1+1", "acme"],
         ["chat", "acme"],
+        ["=1+1", "acme"],
         ["new", "acme"],
     ]
     assert "unknown" in rows[2]
@@ -63,7 +63,7 @@ def test_a_name_cannot_send_the_terminal_orders(tmp_path: Path) -> None:
 def test_json_has_the_total_and_names_as_they_are(runner: CommandRunner) -> None:
     document = orjson.loads(runner.said(build, "cost", "--by", "feature", "--format", "json"))
 
-    assert [row["feature"] for row in document["rows"]] == ["=1+1", "chat", "new"]
+    assert [row["feature"] for row in document["rows"]] == ["chat", "=1+1", "new"]
     assert document["total"]["cost_usd"] == "0.008000001"
     assert document["total"]["unpriced_attempts"] == 1
     assert (document["from"][-2:], document["to"]) == ("01", DAY)
@@ -77,8 +77,8 @@ def test_csv_goes_to_a_file_with_its_line_ends(runner: CommandRunner, tmp_path: 
     assert out.read_bytes().count(b"\r\n") == 4
     rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf8"), newline="")))
     assert [(row["day"], row["feature"]) for row in rows] == [
-        (DAY, "'=1+1"),
         (DAY, "chat"),
+        (DAY, "'=1+1"),
         (DAY, "new"),
     ]
 
@@ -95,7 +95,7 @@ def test_focus_is_a_valid_dataset_and_says_what_it_cannot_hold(
     assert "1 attempt at no known price left out" in output
     assert focus_faults(text, version) == []
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert [row["x_Feature"] for row in rows] == ["'=1+1", "chat"]
+    assert [row["x_Feature"] for row in rows] == ["chat", "'=1+1"]
     assert {row["InvoiceIssuerName"] for row in rows} == {"acme"}
 
 
@@ -134,10 +134,10 @@ def test_calls_that_were_refused_before_they_had_a_route_are_named(tmp_path: Pat
         a_receipt(0, outcome=Outcome.REFUSED, route="", upstream="", **nothing),
         a_receipt(2, usage=Usage(input=1)),
     )
-    _, first, _, _ = table_lines(typed.said(build, "cost", "--by", "provider"))
+    _, _, refused, _ = table_lines(typed.said(build, "cost", "--by", "provider"))
 
-    assert first.split()[:3] == ["(none)", "1", "1"]
-    assert "unknown" not in first
+    assert refused.split()[:3] == ["(none)", "1", "1"]
+    assert "unknown" not in refused
 
 
 @pytest.mark.parametrize(
