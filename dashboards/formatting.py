@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall, StateSpan
+from dashboards.reports import is_tag
 from dashboards.savings_headline import SavingsHeadline
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.code_words import code_words
@@ -19,6 +20,7 @@ from dashboards.views.steps import NextStep
 from slo.alert import format_amount, format_rough_duration
 from slo.budgets.budget import EVERY, BudgetUnit
 from slo.objectives.verdict import Verdict
+from slo.usage import TAG_PREFIX
 
 #: Outcomes of calls that nothing answered.
 _ENDS: Final = {
@@ -227,6 +229,13 @@ def bucket_name(start: float, zone: str, unit: str) -> str:
 def with_params(params: Mapping[str, str], **changed: str) -> str:
     """A query string with some parameters changed; those set to "" are left out."""
     return urlencode({name: value for name, value in {**params, **changed}.items() if value})
+
+
+def value_filter(dimension: str, value: str) -> dict[str, str]:
+    """The parameter that filters by a value of a dimension."""
+    if is_tag(dimension):
+        return {"tag": f"{dimension.removeprefix(TAG_PREFIX)}:{value}"}
+    return {dimension: value}
 
 
 def first_by_feature(rows: Iterable[MissReasonSums]) -> dict[tuple[str, str], MissReasonSums]:

@@ -51,9 +51,11 @@ class LongTable {
     this.totals = [...table.tBodies[0].rows].filter(isTotal);
     this.query = "";
     this.shown = PAGE_ROWS;
-    if (!csv) this.heads.forEach((head, column) => this.addSort(head, column));
+    // The server sorts and pages what is served by it.
+    const isServed = csv || "paged" in table.dataset;
+    if (!isServed) this.heads.forEach((head, column) => this.addSort(head, column));
     this.addTools();
-    if (!csv) this.draw();
+    if (!isServed) this.draw();
   }
 
   addSort(head, column) {
@@ -87,7 +89,8 @@ class LongTable {
     tools.append(save);
     const around = this.table.closest(".scroll");
     const title = around.previousElementSibling;
-    if (title?.tagName === "H2") {
+    if (title?.classList.contains("table-tools")) title.append(...tools.children);
+    else if (title?.tagName === "H2") {
       const heading = element("div", { className: "heading" });
       title.replaceWith(heading);
       heading.append(title, tools);

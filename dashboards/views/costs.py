@@ -8,9 +8,15 @@ from typing import Final, Literal
 
 from dashboards.cost_reports import CostSums
 from dashboards.report_periods import BucketUnit
+from dashboards.reports import TagPart
 
-CostDimension = Literal["team", "feature", "model", "key", "user", "route", "provider"]
+FixedCostDimension = Literal[
+    "team", "feature", "model", "key", "user", "route", "upstream", "provider"
+]
+CostDimension = FixedCostDimension | TagPart
 """A dimension that costs are stacked by."""
+RowSort = Literal["cost", "change", "calls", "name"]
+"""The order of rows: the dearest, those that grew most in dollars, most calls, by name."""
 
 #: The value of calls that name none: no feature, no user. A filter takes it, too.
 NO_VALUE: Final = "(none)"
@@ -82,6 +88,62 @@ class CostSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CostColumn:
+    """A value of the second dimension of a table of costs."""
+
+    value: str
+    name: str
+    is_others: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostTableRow:
+    """A value of the first dimension, all others together, or all together.
+
+    Attributes:
+        change_nanos: Cost less that of the earlier period; null where one is unknown.
+        cells: Cost by the columns; null where none is known.
+    """
+
+    value: str
+    name: str
+    is_others: bool
+    sums: CostAmounts
+    before: CostAmounts
+    change_nanos: int | None
+    cells: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostTable:
+    """Costs by one or two dimensions: some rows and columns, and all else, which add up.
+
+    Attributes:
+        across: The dimension of the columns; null for none.
+        find: A text that the names of the rows have, whatever its case.
+        first_row: Number of rows before the first one here.
+        row_count: Rows of all pages.
+        first_column: The same of columns, the dearest first.
+        others: All that is in no row here; null where that is nothing.
+        grew_most: The value whose cost grew most in dollars, of those that were read; null where
+            none did.
+    """
+
+    across: CostDimension | None
+    sort: RowSort
+    find: str
+    first_row: int
+    row_count: int
+    first_column: int
+    column_count: int
+    columns: Sequence[CostColumn]
+    rows: Sequence[CostTableRow]
+    others: CostTableRow | None
+    total: CostTableRow
+    grew_most: CostTableRow | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MonthForecast:
     """Cost of the current calendar month, and what it should come to.
 
@@ -118,6 +180,7 @@ class CostsView:
         last: The last day, included.
         starts: The beginning of each bucket, in seconds since the epoch.
         end: End of the last bucket, the same.
+        filter_names: Names of teams and keys that it is filtered by, by their ids.
         series: The layers, the dearest first, and all others last.
         before: Sums of the period that this one is compared with.
         before_first: The first day of that period.
@@ -138,6 +201,8 @@ class CostsView:
     starts: Sequence[int]
     end: int
     series: Sequence[CostSeries]
+    table: CostTable
+    filter_names: Mapping[str, str]
     total: CostAmounts
     before: CostAmounts
     before_first: date

@@ -15,7 +15,7 @@ from dashboards.board import fullest_budget
 from dashboards.cost_reports import DIMENSIONS
 from dashboards.report_summary.summary import report_summary
 from dashboards.reports import is_tag
-from dashboards.views.costs import CostDimension
+from dashboards.views.costs import FixedCostDimension
 from dashboards.views.latency import LatencyDimension
 from dashboards.views.minutes import MinutesDimension, MinutesWindow
 from proxy.errors import Unready
@@ -81,6 +81,7 @@ _NEXT_DIMENSION: Final = {
     "feature": "model",
     "model": "route",
     "route": "feature",
+    "upstream": "model",
     "key": "feature",
     "user": "feature",
 }
@@ -140,14 +141,15 @@ class CostPages(Pages):
     async def costs(
         self, request: Request, viewer: SignedIn, query: Annotated[CostsQuery, Query()]
     ) -> Response:
-        """Costs by any dimension, over time."""
+        """Costs by any two dimensions, over time and in a table."""
         params = dict(request.query_params)
         filters = {name: value for name, value in params.items() if name in _CALL_PARAMETERS}
         page = self.site.page_around(
             "costs.html",
             viewer,
             params=params,
-            dimensions=get_args(CostDimension),
+            dimensions=await self._cost_dimensions(viewer, query),
+            api=API_PATH,
             next_dimension=_NEXT_DIMENSION,
             call_filters=filters if viewer.may(Action.SEE_CALLS) else None,
             events=await self.operations.events.list(viewer, query),
@@ -168,6 +170,12 @@ class CostPages(Pages):
                 by=query.by,
             )
         return html_response(html)
+
+    async def _cost_dimensions(self, viewer: Viewer, query: CostsQuery) -> list[str]:
+        """Dimensions that a viewer may ask for, with tags of own teams and those asked for."""
+        tags = await self.operations.scheduled_reports.tag_dimensions(viewer)
+        shown = {query.by, query.across or ""}
+        return [*get_args(FixedCostDimension), *sorted({*tags, *filter(is_tag, shown)})]
 
     @route("GET", "/reports")
     async def reports(

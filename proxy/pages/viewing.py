@@ -230,7 +230,9 @@ def unknown_form_error() -> CallerError:
 def invalid_query_error(error: RequestValidationError) -> CallerError:
     """The first fault of a query or body, which names the field."""
     fault = error.errors()[0]
-    name = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
+    source, *parts = fault["loc"]
+    # Of a parameter of several kinds, the kind follows.
+    name = ".".join(map(str, parts[:1] if source == "query" else parts)) or str(source)
     return CallerError(f"{name}: {fault['msg']}.", code="invalid_parameter", param=name, status=422)
 
 

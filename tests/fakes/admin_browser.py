@@ -57,8 +57,9 @@ class AwayStore:
 
 NO_STORE = cast("Store", AwayStore())
 
+NO_POLICIES = cast("Reloader", SimpleNamespace(snapshot=SimpleNamespace(policies=Policies())))
 NO_SINKS = AlertSinksResource(
-    cast("Reloader", SimpleNamespace(snapshot=SimpleNamespace(policies=Policies()))),
+    NO_POLICIES,
     cast("RecordChange", object()),
     lambda: NOW,
 )
@@ -68,7 +69,7 @@ def operations(
     board: FakeBoard, store: Store = NO_STORE, folder: Path = Path("none")
 ) -> Operations:
     """Resources over a board and a store; without one, those of admins who change nothing."""
-    ask, reloader = StoreQuestions(store), cast("Reloader", object())
+    ask, reloader = StoreQuestions(store), NO_POLICIES
     catalog = read_catalog(Settings())
     objectives = ObjectivesResource(board, store, ask, lambda: NOW)
     return Operations(

@@ -114,15 +114,47 @@ def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: CostPagesBro
     html = pages.text("/costs?by=team&tz=Europe/Berlin")
     (link,) = (
         unescape(link)
-        for link in re.findall(r'href="/admin(/costs\?[^"]+)"', html)
+        for link in re.findall(r'<th scope="row"><a href="(\?[^"]+)"', html)
         if pages.teams[0] in link
     )
     assert "by=feature" in link
     assert "tz=Europe" in link
 
-    narrowed = pages.text(link)
+    narrowed = pages.text(f"/costs{link}")
     assert '<p class="value">$4.00</p>' in narrowed
-    assert "Remove this filter" in narrowed
+    assert "team: acme" in narrowed
+
+
+def test_a_cell_of_a_pivot_leads_to_its_own_costs_by_the_next_dimension(
+    pages: CostPagesBrowser,
+) -> None:
+    html = pages.text("/costs?by=team&across=feature&sort=change")
+    (cell,) = re.findall(r'<td data-name="chat" class="number"><span[^>]*><a href="([^"]+)"', html)
+    narrowed = pages.text(f"/costs{unescape(cell)}")
+
+    assert ">Total<" in html
+    assert '<p class="value">$4.00</p>' in narrowed
+    assert "feature: chat" in narrowed
+    assert "By model" in narrowed
+
+
+def test_costs_of_more_rows_than_a_page_are_paged(pages: CostPagesBrowser) -> None:
+    receipts = [
+        a_receipt(n, started=NOW - 60, team=pages.teams[0], feature=f"feature {n}", cost_nanos=n)
+        for n in range(100, 145)
+    ]
+    inserter(pages.store._engine)(receipts)
+    first = pages.text("/costs?by=feature")
+    (link,) = set(re.findall(r'rel="next" href="([^"]+)"', first))
+    second = pages.text(f"/costs{unescape(link)}")
+    (search,) = re.findall(
+        r'<th scope="row"><a [^>]*>([^<]+)</a>', pages.text("/costs?by=feature&find=e+131")
+    )
+
+    assert "Rows 1\N{EN DASH}20 of 47" in first
+    assert "Rows 21\N{EN DASH}40 of 47" in second
+    assert search == "feature 131"
+    assert "Rows" not in pages.text("/costs?by=team").partition("By team")[2]
 
 
 def test_costs_lead_to_the_savings_not_taken_yet(pages: CostPagesBrowser) -> None:

@@ -147,6 +147,7 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", f"{_API}/configuration"): (ADMINS, None),
     ("POST", f"{_API}/configuration/reload"): (ADMINS, None),
     ("GET", f"{_API}/costs"): (EVERYBODY, None),
+    ("GET", f"{_API}/costs/table"): (EVERYBODY, None),
     ("GET", f"{_API}/savings"): (EVERYBODY, None),
     ("GET", f"{_API}/cache"): (EVERYBODY, None),
     ("GET", f"{_API}/cache/misses/{{call_id}}"): (TEAM_ADMINS, None),

@@ -265,7 +265,8 @@ class Reader:
         if figure is None:
             return {}
         head, *rows = re.findall(r"<tr>(.*?)</tr>", figure[0], re.DOTALL)
-        names = cells(head)[1:-1]  # without the bucket's name and the period before
+        # Without the bucket's name, the period before and the forecast.
+        names = re.findall(r'<th scope="col" class="number">([^<]*)</th>', head)
         sums = dict.fromkeys(names, 0)
         for row in rows:
             exact = re.findall(r'<td class="number" data-value="([^"]*)"', row)

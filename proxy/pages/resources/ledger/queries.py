@@ -97,6 +97,8 @@ class CallQuery(PeriodQuery):
             upstreams = {provider: "", **providers}
             of_it = (name for name, whose in upstreams.items() if (whose or name) == provider)
             values["upstream"] = frozenset(of_it)
+        if (upstream := getattr(self, "upstream", None)) is not None:
+            values["upstream"] = values.get("upstream", frozenset({upstream})) & {upstream}
         if (tag := getattr(self, "tag", None)) is not None:
             key, _, value = tag.partition(":")
             values[tag_part(key)] = frozenset({"" if value == NO_VALUE else value})
@@ -104,9 +106,10 @@ class CallQuery(PeriodQuery):
 
 
 class PlaceQuery(CallQuery):
-    """The same, and providers."""
+    """The same, and providers and upstreams."""
 
     provider: OptionalText = None
+    upstream: OptionalText = None
 
 
 class FilterQuery(PlaceQuery):

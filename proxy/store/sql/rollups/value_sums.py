@@ -70,12 +70,37 @@ def value_sums(read: Read, edges: Sequence[int], query: ValueQuery) -> Sums:
     if query.part == "model":
         return _model_sums(read, edges, query)
 
-    def place(rows: Columns) -> Sequence[ColumnElement[Any]]:
-        (value,) = value_columns(rows, query)
-        is_whole = query.part is None or query.shown is None
-        return [value if is_whole else merge_others(value, query.shown or (), OTHER_VALUES)]
+    return read(edges, query.at(lambda rows: _merged_columns(rows, query)))
 
-    return read(edges, query.at(place))
+
+def pair_sums(read: Read, edges: Sequence[int], rows: ValueQuery, columns: ValueQuery) -> Sums:
+    """Sums by bucket and the values of two parts; addends and filter are those of the rows."""
+
+    def place(table: Columns) -> Sequence[ColumnElement[Any]]:
+        return [*_merged_columns(table, rows), *_merged_columns(table, columns)]
+
+    split = 3 if rows.part == "model" else 2
+
+    def key(place: tuple[Any, ...]) -> tuple[Any, ...]:
+        values = value_of(place[1:split]), value_of(place[split:])
+        return (
+            place[0],
+            *(_shown_value(*each) for each in zip(values, (rows, columns), strict=True)),
+        )
+
+    return sums_by(read(edges, rows.at(place)), key)
+
+
+def _merged_columns(table: Columns, query: ValueQuery) -> list[ColumnElement[Any]]:
+    """Columns of a value, merged where it is one column and not shown."""
+    columns = value_columns(table, query)
+    if len(columns) > 1 or query.part is None or query.shown is None:
+        return columns
+    return [merge_others(columns[0], query.shown, OTHER_VALUES)]
+
+
+def _shown_value(value: str, query: ValueQuery) -> str:
+    return value if query.shown is None or value in query.shown else OTHER_VALUES
 
 
 def largest_values(sums: Sums, by: str, limit: int, bucket: int = 0) -> frozenset[str]:

@@ -1,64 +1,58 @@
-"""Reads costs over time by one dimension, summed in the database, as a view."""
+"""Reads costs over time and in a table by one or two dimensions, summed in the database."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    case,
-    cast,
-    func,
-    literal_column,
-    select,
-)
+from sqlalchemy import Connection, select
 
 from dashboards.cost_reports import CostSums
 from dashboards.report_periods import time_buckets
-from dashboards.reports import Part, ReportPeriod, SpendFilter, reads_receipts
+from dashboards.reports import ReportPeriod
 from dashboards.views.comparisons import Comparison, compared_edges, compared_period
 from dashboards.views.costs import (
     FORECAST_DAYS,
     CostAmounts,
+    CostColumn,
     CostDimension,
     CostSeries,
     CostsView,
+    CostTable,
+    CostTableRow,
     MonthForecast,
     cost_amounts,
     month_forecast,
     share,
+    value_label,
 )
-from proxy.records.receipt import IDLE_TEAM
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.ids import id_floor
-from proxy.store.sql.rollups.bucket_sums import SumQuery, Sums, bucket_case, bucket_sums
-from proxy.store.sql.rollups.rollup_statements import COUNTS, SPEND_SUMS, SUMS
-from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions
+from proxy.store.sql.rollups.bucket_sums import Sums
+from proxy.store.sql.rollups.rollup_statements import COUNTS
+from proxy.store.sql.rollups.spend_sums import (
+    SpendReader,
+    ValueDimension,
+    ValueRange,
+    costs_by_bucket,
+    subtract,
+)
 from proxy.store.sql.rollups.value_sums import (
     OTHER_VALUES,
-    Read,
-    ValueQuery,
     add_up,
     largest_values,
     merge_unshown,
-    value_sums,
+    sums_by,
 )
 from proxy.store.sql.views.readers import Readers
-from proxy.store.sql.views.series import SeriesQuestion, series_name
+from proxy.store.sql.views.series import SeriesQuestion, series_name, value_dimension
 from slo.usage import Usage
 
-_MICROS: Final = 1_000_000
-#: Columns of receipts that sums are made of.
-_RECEIPT_COLUMNS: Final = (
-    *("final", "outcome", "estimated", "team", "feature", "list_nanos", "cost_nanos"),
-    *schema.BUCKETS,
-)
+ROWS_SHOWN: Final = 20
+COLUMNS_SHOWN: Final = 6
+DEAREST_ROWS: Final = ValueRange(count=ROWS_SHOWN)
+DEAREST_COLUMNS: Final = ValueRange(count=COLUMNS_SHOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,33 +62,71 @@ class CostsQuestion(SeriesQuestion[CostDimension]):
     Attributes:
         today: The day of now in the period's time zone.
         compare: The period that this one is compared with.
+        across: The dimension of the table's columns; None for none.
+        rows: The rows of the table.
+        columns: Its columns, the dearest.
     """
 
     today: date
     compare: Comparison = "previous"
+    across: CostDimension | None = None
+    rows: ValueRange = DEAREST_ROWS
+    columns: ValueRange = DEAREST_COLUMNS
+
+
+class _RankedRows(NamedTuple):
+    """Values of a dimension.
+
+    Attributes:
+        sums: Sums of both periods by value; those of values in neither list may be one.
+        dearest: Values that the chart tells apart.
+        page: Values that the table shows, in order.
+        value_count: Values of all pages.
+        names: Names of the values that are ids.
+    """
+
+    sums: Sums
+    dearest: Sequence[str]
+    page: Sequence[str]
+    value_count: int
+    names: Mapping[str, str]
+
+
+class _RankedColumns(NamedTuple):
+    """Values of the second dimension, and sums of bucket 0 by row and column."""
+
+    sums: Sums
+    page: Sequence[str]
+    value_count: int
+    names: Mapping[str, str]
+
+
+_NO_COLUMNS: Final = _RankedColumns({}, (), 0, {})
 
 
 def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     """Costs of a period beside an earlier one; blocks."""
     earlier = compared_period(question.period, question.compare)
     earlier_edges = compared_edges(question.buckets, question.period, earlier)
-    query = ValueQuery(
-        part=question.part, labels=question.labels, addends=_costs, only=question.only
-    )
+    edges = question.buckets.edges
     with read_transaction(readers.engine, is_snapshot=True) as connection:
-        edges = question.buckets.edges
-        periods, by_bucket = spend_by_value(connection, earlier.bounds, edges, query, question.top)
+        reader = SpendReader(connection, earlier.bounds, edges, question.only)
+        rows = _ranked_rows(connection, reader, question)
+        columns = _ranked_columns(connection, reader, question, rows.page)
+        by_bucket = reader.by_bucket(question.dimension, rows.dearest)
         before = costs_by_bucket(connection, earlier_edges, question.only)
-    values = {value for _, value in (*periods, *by_bucket)}
-    total = [add_up(sums for key, sums in periods.items() if key[0] == n) for n in (0, 1)]
-    whole = _cost_sums(total[1])
-    names = _names(readers, question.by, values)
+        filters = question.only.values
+        filter_names = _names(connection, "team", filters.get("team", ())) | _names(
+            connection, "key", filters.get("key", ())
+        )
     size = len(question.buckets.starts)
+    total = [add_up(sums for key, sums in rows.sums.items() if key[0] == n) for n in (0, 1)]
+    whole = _cost_sums(total[1])
     return CostsView(
         **question.frame,
-        series=[
-            _series(value, periods, by_bucket, names, size) for value in _order(periods, values)
-        ],
+        series=_series(rows, by_bucket, size),
+        table=_table(question, rows, columns),
+        filter_names=filter_names,
         total=_amounts(total[1]),
         before=_amounts(total[0]),
         before_first=earlier.first,
@@ -107,59 +139,203 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     )
 
 
-def spend_by_value(
-    connection: Connection,
-    earlier: tuple[int, int],
-    edges: Sequence[int],
-    query: ValueQuery,
-    limit: int,
-) -> tuple[Sums, Sums]:
-    """Spend of two periods by value, and the costs of the later one by bucket.
-
-    It is summed from rollups, and from receipts where users are told apart.
-
-    Args:
-        connection: Of one transaction, all of whose statements see the same rows.
-        earlier: Beginning and end of the earlier period, in seconds since the epoch, as all edges:
-            whole quarters of an hour.
-        edges: Beginnings of the later one's buckets, and the end of the last.
-        limit: Values kept apart, those that cost most in the period.
-
-    Returns:
-        Sums of the earlier period, bucket 0, and of the later, bucket 1; its costs and calls.
-    """
-    read, period = _reader(connection, query), (edges[0], edges[-1])
-    whole = replace(query, addends=_addends)
-    if query.part == "user":  # of many users, few come back
-        shown = _dearest_users(connection, period, query.only, limit)
-        sums = _period_sums(read, earlier, period, replace(whole, shown=shown))
-    else:
-        every = _period_sums(read, earlier, period, whole)
-        shown = largest_values(every, "cost_nanos", limit, bucket=1)
-        sums = merge_unshown(every, shown)
-    return sums, value_sums(read, edges, replace(query, shown=shown, hour_addends=_costs))
+def _ranked_rows(
+    connection: Connection, reader: SpendReader, question: CostsQuestion
+) -> _RankedRows:
+    """The rows of a question; those that receipts alone tell apart are ranked by the database."""
+    dimension, some = question.dimension, question.rows
+    if dimension.reads_receipts:
+        dearest = reader.ranked_values(dimension, ValueRange(count=question.top))
+        page, count = reader.ranked_values(dimension, some), reader.value_count(dimension, some)
+        sums = reader.by_value(dimension, {*dearest, *page})
+        return _RankedRows(sums, dearest, page, count, {})
+    sums = reader.by_value(dimension, None)
+    values = {value for _, value in sums}
+    names = _names(connection, question.by, values)
+    dearest = [*largest_values(sums, "cost_nanos", question.top, bucket=1)]
+    found = [value for value in values if some.find.lower() in value_label(value, names).lower()]
+    page = sorted(found, key=lambda value: _rank(sums, value, some, names))
+    return _RankedRows(sums, dearest, page[some.first :][: some.count], len(found), names)
 
 
-def _period_sums(
-    read: Read, earlier: tuple[int, int], later: tuple[int, int], query: ValueQuery
+def _rank(
+    sums: Sums, value: str, some: ValueRange, names: Mapping[str, str]
+) -> tuple[int, str, str]:
+    """The place of a value in an order."""
+    later, earlier = sums.get((1, value), {}), sums.get((0, value), {})
+    cost, name = later.get("cost_nanos", 0), value_label(value, names)
+    if some.sort == "name":
+        return 0, name.lower(), value
+    if some.sort == "calls":
+        return -later.get("calls", 0), "", value
+    return (earlier.get("cost_nanos", 0) if some.sort == "change" else 0) - cost, "", value
+
+
+def _ranked_columns(
+    connection: Connection, reader: SpendReader, question: CostsQuestion, rows: Sequence[str]
+) -> _RankedColumns:
+    """The columns of a question, the dearest first; none without a second dimension."""
+    if question.across is None:
+        return _NO_COLUMNS
+    some = question.columns
+    dimension = value_dimension(question.across, question.providers)
+    if dimension.reads_receipts:
+        page, count = reader.ranked_values(dimension, some), reader.value_count(dimension, some)
+        return _RankedColumns(_pairs(reader, question, rows, dimension, page), page, count, {})
+    sums = _pairs(reader, question, rows, dimension, None)
+    totals = sums_by(sums, lambda key: (1, key[2]))
+    ranked = sorted(
+        (value for _, value in totals), key=lambda value: _rank(totals, value, some, {})
+    )
+    page = ranked[some.first :][: some.count]
+    return _RankedColumns(sums, page, len(ranked), _names(connection, question.across, page))
+
+
+def _pairs(
+    reader: SpendReader,
+    question: CostsQuestion,
+    rows: Collection[str],
+    columns: ValueDimension,
+    shown: Collection[str] | None,
 ) -> Sums:
-    """Sums of two periods, buckets 0 and 1, between which time may lie that counts nowhere."""
-    if earlier[1] == later[0]:
-        return value_sums(read, (*earlier, later[1]), query)
-    places = {0: 0, 2: 1}
-    sums = value_sums(read, (*earlier, *later), query)
-    return {
-        (places[bucket], value): numbers
-        for (bucket, value), numbers in sums.items()
-        if bucket in places
-    }
+    return reader.by_pair(question.dimension, columns, rows, shown)
 
 
-def costs_by_bucket(connection: Connection, edges: Sequence[int], only: SpendFilter) -> list[int]:
-    """Known cost of each bucket in nano-dollars, of all that counts together."""
-    query = ValueQuery(part=None, addends=_costs, only=only, hour_addends=_costs)
-    sums = value_sums(_reader(connection, query), edges, query)
-    return [sums.get((n, ""), {}).get("cost_nanos", 0) for n in range(len(edges) - 1)]
+def _table(question: CostsQuestion, rows: _RankedRows, columns: _RankedColumns) -> CostTable:
+    """The rows of a page, all others, and the total; the last cell of each is all other columns."""
+    totals = sums_by(rows.sums, lambda key: (key[0], ""))
+    shown = {value: _row_numbers(rows.sums, columns, value) for value in rows.page}
+    total = _RowNumbers(
+        totals.get((0, ""), {}),
+        totals.get((1, ""), {}),
+        [
+            add_up(sums for key, sums in columns.sums.items() if key[2] == column)
+            for column in columns.page
+        ],
+    )
+    others = total.less(shown.values())
+    has_rest = columns.value_count > len(columns.page) or any(
+        any(numbers.rest.values()) for numbers in (total, others, *shown.values())
+    )
+    has_rest = has_rest and question.across is not None
+
+    def row(value: str, numbers: _RowNumbers, name: str = "") -> CostTableRow:
+        named = series_name(value, rows.names)
+        return _table_row({**named, "name": name or named["name"]}, numbers, has_rest=has_rest)
+
+    return CostTable(
+        across=question.across,
+        sort=question.rows.sort,
+        find=question.rows.find,
+        first_row=question.rows.first,
+        row_count=rows.value_count,
+        first_column=question.columns.first,
+        column_count=columns.value_count,
+        columns=[
+            CostColumn(**series_name(value, columns.names))
+            for value in (*columns.page, *([OTHER_VALUES] if has_rest else []))
+        ],
+        rows=[row(value, numbers) for value, numbers in shown.items()],
+        others=row(OTHER_VALUES, others) if others.has_any else None,
+        total=row(OTHER_VALUES, total, "Total"),
+        grew_most=_grew_most(rows),
+    )
+
+
+def _grew_most(rows: _RankedRows) -> CostTableRow | None:
+    """The value whose cost grew most; None where none grew."""
+    change = ValueRange(count=1, sort="change")
+    ranked = sorted(
+        (_rank(rows.sums, value, change, {}), value)
+        for value in {value for _, value in rows.sums} - {OTHER_VALUES}
+    )
+    if not ranked or ranked[0][0][0] >= 0:
+        return None
+    value = ranked[0][1]
+    numbers = _row_numbers(rows.sums, _NO_COLUMNS, value)
+    return _table_row(series_name(value, rows.names), numbers, has_rest=False)
+
+
+class _RowNumbers(NamedTuple):
+    """Sums of a row: of the earlier period, of the later, and of this one by column."""
+
+    before: Mapping[str, int]
+    sums: Mapping[str, int]
+    cells: Sequence[Mapping[str, int]]
+
+    @property
+    def rest(self) -> Mapping[str, int]:
+        """The part of the later period that is in no cell."""
+        cost = {name: self.sums.get(name, 0) for name in ("calls", "unpriced", "cost_nanos")}
+        return subtract(cost, add_up(self.cells))
+
+    @property
+    def has_any(self) -> bool:
+        """True unless all sums are 0."""
+        return any(self.before.values()) or any(self.sums.values())
+
+    def less(self, rows: "Collection[_RowNumbers]") -> "_RowNumbers":
+        """The part of this row that is in none of those."""
+        return _RowNumbers(
+            subtract(self.before, add_up(row.before for row in rows)),
+            subtract(self.sums, add_up(row.sums for row in rows)),
+            [
+                subtract(cell, add_up(row.cells[place] for row in rows))
+                for place, cell in enumerate(self.cells)
+            ],
+        )
+
+
+def _row_numbers(sums: Sums, columns: _RankedColumns, value: str) -> _RowNumbers:
+    cells = [columns.sums.get((0, value, column), {}) for column in columns.page]
+    return _RowNumbers(sums.get((0, value), {}), sums.get((1, value), {}), cells)
+
+
+def _table_row(name: Mapping[str, Any], numbers: _RowNumbers, *, has_rest: bool) -> CostTableRow:
+    sums, before = _amounts(numbers.sums), _amounts(numbers.before)
+    cells = [*numbers.cells, *([numbers.rest] if has_rest else [])]
+    is_known = sums.cost_nanos is not None and before.cost_nanos is not None
+    return CostTableRow(
+        **name,
+        sums=sums,
+        before=before,
+        change_nanos=(sums.cost_nanos or 0) - (before.cost_nanos or 0) if is_known else None,
+        cells=[_cost_sums(cell).cost_nanos for cell in cells],
+    )
+
+
+def _names(connection: Connection, by: CostDimension, values: Collection[str]) -> dict[str, str]:
+    """Names of the values that are ids."""
+    tables = {"team": schema.teams, "key": schema.keys}
+    if by not in tables or not values:
+        return {}
+    table = tables[by].c
+    query = select(table.id, table.name).where(table.id.in_(sorted(values)))
+    return {row.id: row.name for row in connection.execute(query)}
+
+
+def _series(rows: _RankedRows, by_bucket: Sums, size: int) -> list[CostSeries]:
+    """The layers of the chart, the dearest first, and all others last."""
+    periods = merge_unshown(rows.sums, rows.dearest)
+    values = {value for _, value in (*periods, *by_bucket)}
+    dearest = ValueRange(count=0)
+    order = sorted(
+        values, key=lambda value: (value == OTHER_VALUES, *_rank(periods, value, dearest, {}))
+    )
+    return [_layer(value, periods, by_bucket, rows.names, size) for value in order]
+
+
+def _layer(
+    value: str, periods: Sums, by_bucket: Sums, names: Mapping[str, str], size: int
+) -> CostSeries:
+    buckets = [_cost_sums(by_bucket.get((n, value), {})) for n in range(size)]
+    return CostSeries(
+        **series_name(value, names),
+        sums=_amounts(periods.get((1, value), {})),
+        before=_amounts(periods.get((0, value), {})),
+        cost_nanos=[sums.cost_nanos for sums in buckets],
+        calls=[sums.calls for sums in buckets],
+    )
 
 
 def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
@@ -188,32 +364,6 @@ def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
     )
 
 
-def _names(readers: Readers, by: CostDimension, values: Collection[str]) -> Mapping[str, str]:
-    """Names of the values that are ids."""
-    if by == "team":
-        return readers.team_names()
-    return readers.teams.key_names(values) if by == "key" else {}
-
-
-def _order(periods: Sums, values: Collection[str]) -> list[str]:
-    """The values, the dearest first, and all others last."""
-    nanos = {value: periods.get((1, value), {}).get("cost_nanos", 0) for value in values}
-    return sorted(values, key=lambda value: (value == OTHER_VALUES, -nanos[value], value))
-
-
-def _series(
-    value: str, periods: Sums, by_bucket: Sums, names: Mapping[str, str], size: int
-) -> CostSeries:
-    buckets = [_cost_sums(by_bucket.get((n, value), {})) for n in range(size)]
-    return CostSeries(
-        **series_name(value, names),
-        sums=_amounts(periods.get((1, value), {})),
-        before=_amounts(periods.get((0, value), {})),
-        cost_nanos=[sums.cost_nanos for sums in buckets],
-        calls=[sums.calls for sums in buckets],
-    )
-
-
 def _amounts(numbers: Mapping[str, int]) -> CostAmounts:
     return cost_amounts(_cost_sums(numbers), numbers.get("idle_nanos", 0))
 
@@ -228,82 +378,3 @@ def _cost_sums(numbers: Mapping[str, int]) -> CostSums:
         priced_nanos=sums["cost_nanos"],
         usage=Usage(**{bucket: sums[bucket] for bucket in schema.BUCKETS}),
     )
-
-
-def _reader(connection: Connection, query: ValueQuery) -> Read:
-    """Reads rollups; receipts where users or tags are told apart, which rollups do not know."""
-    parts: tuple[Part | None, ...] = (query.part, *query.only.values)
-    needs_receipts = reads_receipts(filter(None, parts))
-    return partial(_read_receipts if needs_receipts else bucket_sums, connection)
-
-
-def _costs(rows: Columns | Mapping[str, ColumnElement[Any]]) -> Mapping[str, ColumnElement[Any]]:
-    """The numbers that a chart of costs needs, which are read in more buckets than all others."""
-    return {name: rows[name] for name in ("calls", "unpriced", "cost_nanos")}
-
-
-def _addends(rows: Columns) -> Mapping[str, ColumnElement[int]]:
-    return {**{name: rows[name] for name in SPEND_SUMS}, **_partial_sums(rows, rows.attempts)}
-
-
-def _partial_sums(rows: Columns, attempts: ColumnElement[int] | int) -> Mapping[str, Any]:
-    """The parts of sums that no call caused, and that name no feature."""
-    is_idle = rows.team == IDLE_TEAM
-    return {
-        "idle_attempts": case((is_idle, attempts), else_=0),
-        "idle_nanos": case((is_idle, rows.cost_nanos), else_=0),
-        "unattributed_nanos": case((rows.feature == "", rows.cost_nanos), else_=0),
-    }
-
-
-def _read_receipts(connection: Connection, edges: Sequence[int], query: SumQuery) -> Sums:
-    """Sums of receipts; ids sort by time, which bounds those that are read."""
-    calls = schema.calls.c
-    starts = [(edge * _MICROS, bucket) for bucket, edge in enumerate(edges[:-1])]
-    rows = (
-        select(
-            bucket_case(calls.started, starts).label("bucket"),
-            *query.places(calls),
-            *(calls[name] for name in _RECEIPT_COLUMNS),
-        )
-        .where(*_calls_between(edges, query.only))
-        .subquery("rows")
-        .c
-    )
-    sums: dict[str, ColumnElement[Any]] = {name: literal_column(SUMS[name]) for name in SPEND_SUMS}
-    sums |= {name: func.sum(part) for name, part in _partial_sums(rows, 1).items()}
-    groups = [
-        column for column in rows if column.name == "bucket" or column.name.startswith("place_")
-    ]
-    summed = select(
-        *groups, *(cast(column, BigInteger).label(name) for name, column in sums.items())
-    ).group_by(*groups)
-    return {
-        tuple(row[: len(groups)]): {name: row._mapping[name] or 0 for name in sums}  # noqa: SLF001
-        for row in connection.execute(summed)
-    }
-
-
-def _dearest_users(
-    connection: Connection, period: Sequence[int], only: SpendFilter, limit: int
-) -> frozenset[str]:
-    """Users that cost most, ranked in the database: there may be as many as calls."""
-    calls = schema.calls.c
-    cost = func.coalesce(func.sum(calls.cost_nanos), 0)
-    query = (
-        select(calls.user_hash)
-        .where(*_calls_between(period, only))
-        .group_by(calls.user_hash)
-        .order_by(cost.desc(), calls.user_hash)
-        .limit(limit)
-    )
-    return frozenset(connection.execute(query).scalars())
-
-
-def _calls_between(edges: Sequence[int], only: SpendFilter) -> list[ColumnElement[bool]]:
-    calls = schema.calls.c
-    return [
-        calls.call_id >= id_floor(edges[0]),
-        calls.call_id < id_floor(edges[-1]),
-        *filter_conditions(calls, only),
-    ]

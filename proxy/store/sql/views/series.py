@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 from dashboards.report_periods import TimeBuckets
 from dashboards.reports import Part, ReportPeriod, SpendFilter
 from dashboards.views.costs import NO_VALUE, OTHERS, value_label
+from proxy.store.sql.rollups.spend_sums import ValueDimension
 from proxy.store.sql.rollups.value_sums import OTHER_VALUES
 
 D = TypeVar("D", bound=str)
@@ -31,14 +32,17 @@ class SeriesQuestion(Generic[D]):
     @property
     def part(self) -> Part:
         """The part of calls that is read for the dimension."""
-        return "upstream" if self.by == "provider" else cast("Part", self.by)
+        return self.dimension.part
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Labels of upstreams that have another name than their provider."""
-        if self.by != "provider":
-            return {}
-        return {name: whose for name, whose in self.providers.items() if whose and whose != name}
+        return self.dimension.labels
+
+    @property
+    def dimension(self) -> ValueDimension:
+        """The dimension as sums are read by it."""
+        return value_dimension(self.by, self.providers)
 
     @property
     def frame(self) -> Mapping[str, Any]:
@@ -52,6 +56,14 @@ class SeriesQuestion(Generic[D]):
             "starts": self.buckets.starts,
             "end": self.buckets.edges[-1],
         }
+
+
+def value_dimension(by: str, providers: Mapping[str, str]) -> ValueDimension:
+    """A dimension as sums are read by it: providers are upstreams with another label."""
+    if by != "provider":
+        return ValueDimension(cast("Part", by), {})
+    labels = {name: whose for name, whose in providers.items() if whose and whose != name}
+    return ValueDimension("upstream", labels)
 
 
 def series_name(value: str, names: Mapping[str, str]) -> Mapping[str, Any]:

@@ -1,242 +1,284 @@
-from bisect import bisect_left
+"""Views of costs against plain SQL over the receipts, to the nano-dollar."""
+
+import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
-from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
-from dashboards.report_periods import BucketUnit, time_buckets
-from dashboards.reports import ALL_CALLS, Part, ReportPeriod, SpendFilter
+from dashboards.report_periods import time_buckets
+from dashboards.reports import ALL_CALLS, Part, ReportPeriod, SpendFilter, tag_part
+from dashboards.views.costs import CostDimension, CostsView, CostTableRow
+from proxy.pages.resources.ledger.costs import cost_table_csv
 from proxy.records.receipt import IDLE_TEAM, Receipt, answering_model
-from proxy.store.sql.database import open_database, read_transaction
+from proxy.store.sql.database import open_database
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.rollups.bucket_sums import Sums
-from proxy.store.sql.rollups.value_sums import OTHER_VALUES, ValueQuery, add_up
-from proxy.store.sql.views.costs import _cost_sums, _costs, costs_by_bucket, spend_by_value
+from proxy.store.sql.rollups.spend_sums import ValueRange
+from proxy.store.sql.views.costs import CostsQuestion, costs_view
 from proxy.store.sql.views.ledger_reports import LedgerReports
+from proxy.store.sql.views.readers import Readers
 from tests.fakes.ledger import MERGED_PARTS, book
 from tests.fakes.receipts import a_receipt
 
-PERIOD = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 11, 21), zone="Asia/Kathmandu")
-BUCKETS = time_buckets(PERIOD, "day")
-FIRST = PERIOD.bounds[0]
-EDGES = (FIRST - 86_400, *BUCKETS.edges)
-ROUTES = ("lab/model-0", "lab/model-0#b", "lab/*", "bedrock/claude")
+PERIOD = ReportPeriod(first=date(2026, 11, 10), end=date(2026, 11, 20), zone="Europe/Berlin")
+EARLIER = ReportPeriod(first=date(2026, 10, 31), end=date(2026, 11, 10), zone="Europe/Berlin")
+PROVIDERS = {"lab": "acme", "lab2": "acme", "other": ""}
+ROUTES = ("lab/model-0", "lab2/model-1#b", "lab/*", "other/claude")
+CUSTOMER, JOB = tag_part("customer"), tag_part("job")
 
 
-def a_call(n: int, **changes) -> Receipt:
-    started = FIRST - 100_000 + n * 2220.0
-    fields = {
-        "call_id": id_floor(started)[:-6] + f"{n:06x}",
-        "started": started,
-        "route": ROUTES[n % 4],
-        "upstream": ROUTES[n % 4].partition("/")[0],
-        "user": f"{n % 5:032x}",
-        "final": n % 7 != 0,
-    }
-    return a_receipt(n, **(fields | changes))
+def a_call(n: int) -> Receipt:
+    started = EARLIER.bounds[0] - 50_000 + n * 2_903.0
+    tags = ((), (("customer", f"c{n % 3}"),), (("customer", "c0"), ("job", f"j{n % 2}")))[n % 3]
+    unpriced = {"cost_nanos": None, "list_nanos": None} if n % 17 == 0 else {}
+    return a_receipt(
+        n,
+        call_id=id_floor(started)[:-6] + f"{n:06x}",
+        started=started,
+        team=f"team_{n % 4}",
+        feature=("", "chat", "search", 'a, "b"', "=1")[n % 5],
+        route=ROUTES[n % 4],
+        upstream=ROUTES[n % 4].partition("/")[0],
+        key_id=f"key_{n % 6}",
+        user=f"{n % 7:032x}",
+        tags=tags,
+        final=n % 9 != 0,
+        **unpriced,
+    )  # fmt: skip
 
 
-CALLS = [a_call(n) for n in range(900)]
-
-
-def calls_between(start: float, end: float) -> list[Receipt]:
-    first, last = (bisect_left(CALLS, edge, key=lambda each: each.started) for edge in (start, end))
-    return CALLS[first:last]
+CALLS = [a_call(n) for n in range(640)]
 
 
 @pytest.fixture(params=MERGED_PARTS, scope="module")
-def merged_part(request: pytest.FixtureRequest) -> float:
-    return float(request.param)
-
-
-@pytest.fixture(scope="module")
-def ledger(new_shared_url: Callable[[], str], merged_part: float) -> Iterator[Engine]:
+def ledger(new_shared_url: Callable[[], str], request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A ledger of all calls, which tests only read."""
     engine = open_database(new_shared_url())
-    book(engine, CALLS, merged_part)
+    book(engine, CALLS, float(request.param))
     yield engine
     engine.dispose()
 
 
-def spend(
-    engine: Engine,
-    part: Part,
-    edges: Sequence[int] = EDGES,
-    *,
-    limit: int = 50,
-    only: SpendFilter = ALL_CALLS,
-    labels: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[Sums, Sums]:
-    """Sums of the period before and of the period by value, and the costs of each bucket."""
-    query = ValueQuery(part=part, labels=labels, addends=_costs, only=only)
-    with read_transaction(engine, is_snapshot=True) as connection:
-        earlier = edges[0], edges[1]
-        return spend_by_value(connection, earlier, edges[1:], query, limit)
+def question(
+    by: CostDimension, across: CostDimension | None = None, **changes: Any
+) -> CostsQuestion:
+    asked = CostsQuestion(
+        by=by,
+        across=across,
+        top=3,
+        period=PERIOD,
+        buckets=time_buckets(PERIOD, "day"),
+        only=ALL_CALLS,
+        providers=PROVIDERS,
+        today=date(2026, 12, 1),
+        rows=ValueRange(count=50),
+        columns=ValueRange(count=50),
+    )
+    return replace(asked, **changes)
 
 
-def costs(sums: Sums) -> dict[tuple[Any, ...], int]:
-    return {key: numbers["cost_nanos"] for key, numbers in sums.items()}
+#: SQL of each dimension's columns.
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "team": ("team",),
+    "feature": ("feature",),
+    "model": ("model", "route"),
+    "key": ("key_id",),
+    "user": ("user_hash",),
+    "route": ("route",),
+    "upstream": ("upstream",),
+    "provider": ("upstream",),
+    CUSTOMER: ("tags",),
+    JOB: ("tags",),
+}
 
 
-def bucket_costs(engine: Engine, part: Part, **how: Any) -> dict[tuple[Any, ...], int]:
-    return costs(spend(engine, part, **how)[1])
+def _value(by: str, columns: Sequence[Any]) -> str:
+    if by == "model":
+        return answering_model(columns[1], columns[0]) or "(none)"
+    if by == "provider":
+        return PROVIDERS[columns[0]] or columns[0]
+    if by in {CUSTOMER, JOB}:
+        return json.loads(columns[0] or "{}").get(by.removeprefix("tag:"), "") or "(none)"
+    return columns[0] or "(none)"
 
 
-def expected_sums(value_of, only=lambda _: True) -> dict[tuple[int, str], int]:
-    costs: dict[tuple[int, str], int] = defaultdict(int)
-    for receipt in CALLS:
-        inside = [n for n, edge in enumerate(BUCKETS.starts) if receipt.started >= edge]
-        if inside and receipt.started < BUCKETS.edges[-1] and only(receipt):
-            costs[inside[-1], value_of(receipt)] += receipt.cost_nanos or 0
+def plain_sql(
+    engine: Engine, by: str, across: str, where: str = "1 = 1", period: ReportPeriod = PERIOD
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """Cost and number of calls by two values, of receipts alone."""
+    columns = (*_COLUMNS[by], *_COLUMNS[across])
+    first, end = (edge * 1_000_000 for edge in period.bounds)
+    names = ", ".join(f"{column} AS c{n}" for n, column in enumerate(columns))
+    statement = (
+        f"SELECT {names}, sum(cost_nanos), sum(final) FROM calls"  # noqa: S608 - a test's own names
+        f" WHERE started >= {first} AND started < {end} AND {where}"
+        f" GROUP BY {', '.join(columns)}"
+    )
+    costs: dict[tuple[str, str], tuple[int, int]] = defaultdict(lambda: (0, 0))
+    split = len(_COLUMNS[by])
+    with engine.connect() as connection:
+        for *values, nanos, calls in connection.execute(text(statement)):
+            key = _value(by, values[:split]), _value(across, values[split:])
+            costs[key] = costs[key][0] + int(nanos or 0), costs[key][1] + int(calls)
     return costs
 
 
+PIVOTS: list[tuple[CostDimension, CostDimension]] = [
+    ("team", "feature"),
+    ("team", "model"),
+    ("feature", "model"),
+    ("model", "feature"),
+    ("model", "team"),
+    ("key", "route"),
+    ("route", "key"),
+    ("provider", "feature"),
+    ("feature", "upstream"),
+    ("user", "team"),
+    ("feature", "user"),
+    (CUSTOMER, "model"),
+    ("team", CUSTOMER),
+    (CUSTOMER, JOB),
+    ("provider", JOB),
+]
+
+
+def cells_of(view: CostsView) -> dict[tuple[str, str], int]:
+    """Known costs by row and column, without those of all others together."""
+    return {
+        (row.value, column.value): cell
+        for row in view.table.rows
+        for column, cell in zip(view.table.columns, row.cells, strict=True)
+        if cell and not column.is_others
+    }
+
+
+@pytest.mark.parametrize(("by", "across"), PIVOTS)
+def test_a_pivot_equals_plain_sql_to_the_nano_dollar(ledger: Engine, by, across) -> None:
+    view = costs_view(Readers(ledger), question(by, across))
+    expected = plain_sql(ledger, by, across)
+    rows: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for (row, _), (nanos, calls) in expected.items():
+        rows[row][0] += nanos
+        rows[row][1] += calls
+
+    assert cells_of(view) == {key: nanos for key, (nanos, _) in expected.items() if nanos}
+    assert {
+        row.value: [row.sums.cost_nanos or 0, row.sums.calls]
+        for row in view.table.rows
+        if row.sums.attempts
+    } == rows
+    assert view.table.total.sums.cost_nanos == sum(nanos for nanos, _ in expected.values())
+    before = plain_sql(ledger, by, across, period=EARLIER)
+    assert view.table.total.before.cost_nanos == sum(nanos for nanos, _ in before.values())
+
+
+@pytest.mark.parametrize(("by", "across"), PIVOTS)
+def test_rows_and_columns_of_a_page_add_up_with_all_others_to_the_total(
+    ledger: Engine, by, across
+) -> None:
+    whole = costs_view(Readers(ledger), question(by, across))
+    for first in (0, 1):
+        part = ValueRange(count=2, first=first)
+        table = costs_view(Readers(ledger), question(by, across, rows=part, columns=part)).table
+        rows: list[CostTableRow] = [*table.rows, *filter(None, [table.others])]
+
+        assert table.row_count == whole.table.row_count
+        assert table.column_count == whole.table.column_count
+        assert [row.value for row in table.rows] == [
+            row.value for row in whole.table.rows[first : first + 2]
+        ]
+        assert table.total.sums == whole.table.total.sums
+        assert sum(row.sums.calls for row in rows) == table.total.sums.calls
+        for row in (*rows, table.total):
+            assert sum(cell or 0 for cell in row.cells) == (row.sums.cost_nanos or 0)
+        for place, cell in enumerate(table.total.cells):
+            assert sum(row.cells[place] or 0 for row in rows) == (cell or 0)
+
+
 @pytest.mark.parametrize(
-    ("part", "value_of"),
+    ("values", "where"),
     [
-        ("team", lambda r: r.team),
-        ("feature", lambda r: r.feature),
-        ("model", lambda r: answering_model(r.route, r.model)),
-        ("requested", lambda r: r.model),
-        ("key", lambda r: r.key_id),
-        ("route", lambda r: r.route),
-        ("upstream", lambda r: r.upstream),
-        ("user", lambda r: r.user),
-    ],
-)
-def test_each_bucket_has_what_its_calls_cost(ledger: Engine, part, value_of) -> None:
-    assert bucket_costs(ledger, part) == expected_sums(value_of)
-
-
-def test_all_that_is_not_among_the_dearest_is_one_value(ledger: Engine) -> None:
-    nanos = bucket_costs(ledger, "route", limit=1)
-
-    assert len({value for _, value in nanos}) == 2
-    assert OTHER_VALUES in {value for _, value in nanos}
-    assert sum(nanos.values()) == sum(bucket_costs(ledger, "team").values())
-
-
-def test_the_dearest_are_those_of_the_period_and_not_of_the_one_before(engine: Engine) -> None:
-    was_dear = a_call(50, team="old", cost_nanos=10**12)
-    new = a_call(700, team="new", user="ab" * 16)
-    inserter(engine)([was_dear, new])
-    edges = (FIRST, FIRST + 86_400 * 10, FIRST + 86_400 * 20)
-    parts: dict[Part, str] = {"team": "new", "user": new.user}
-    for part, value in parts.items():
-        periods, _ = spend(engine, part, edges, limit=1)
-
-        assert set(periods) == {(0, OTHER_VALUES), (1, value)}
-
-
-def test_time_between_two_periods_counts_in_neither(ledger: Engine) -> None:
-    earlier, edges = (FIRST, FIRST + 86_400), (FIRST + 3 * 86_400, FIRST + 4 * 86_400)
-    parts: tuple[Part, ...] = ("team", "user")
-    for part in parts:
-        query = ValueQuery(part=part, addends=_costs, only=ALL_CALLS)
-        with read_transaction(ledger, is_snapshot=True) as connection:
-            periods, _ = spend_by_value(connection, earlier, edges, query, 50)
-        for bucket, bounds in enumerate((earlier, edges)):
-            nanos = sum(each.cost_nanos or 0 for each in calls_between(*bounds))
-            assert (
-                sum(each["cost_nanos"] for key, each in periods.items() if key[0] == bucket)
-                == nanos
-            )
-
-
-def test_upstreams_of_one_provider_are_one_value(ledger: Engine) -> None:
-    nanos = bucket_costs(ledger, "upstream", labels={"lab": "acme", "bedrock": "acme"})
-
-    assert {value for _, value in nanos} == {"acme"}
-
-
-@pytest.mark.parametrize(
-    ("values", "counts"),
-    [
-        ({"team": {"team_1"}}, lambda r: r.team == "team_1"),
-        ({"feature": {""}}, lambda r: not r.feature),
-        ({"model": {"claude"}}, lambda r: answering_model(r.route, r.model) == "claude"),
-        ({"key": {"key_2"}, "upstream": {"lab"}}, lambda r: r.key_id + r.upstream == "key_2lab"),
-        ({"user": {f"{3:032x}"}}, lambda r: r.user == f"{3:032x}"),
+        ({"team": "team_1"}, "team = 'team_1'"),
+        ({"feature": "", "key": "key_0"}, "feature = '' AND key_id = 'key_0'"),
+        ({"upstream": "lab", "user": f"{2:032x}"}, f"upstream = 'lab' AND user_hash = '{2:032x}'"),
+        ({CUSTOMER: "c0"}, "tags LIKE '%%\"customer\":\"c0\"%%'"),
     ],
 )  # fmt: skip
-def test_a_filter_leaves_the_calls_with_its_values(ledger: Engine, values, counts) -> None:
-    only = SpendFilter(values={part: frozenset(some) for part, some in values.items()})
+def test_a_filtered_pivot_equals_plain_sql(ledger: Engine, values, where: str) -> None:
+    only = SpendFilter(values={cast("Part", part): frozenset({v}) for part, v in values.items()})
+    view = costs_view(Readers(ledger), question("feature", "model", only=only))
+    expected = plain_sql(ledger, "feature", "model", where.replace("%%", "%"))
 
-    assert bucket_costs(ledger, "team", only=only) == expected_sums(lambda r: r.team, counts)
-
-
-def test_teams_that_may_not_be_seen_are_never_counted(ledger: Engine) -> None:
-    reports = LedgerReports(ledger)
-    parts: tuple[Part, ...] = ("team", "user")
-    for part in parts:
-        mine = SpendFilter(teams=frozenset({"team_1"}))
-        both = SpendFilter(teams=frozenset({"team_1"}), values={"team": frozenset({"team_0"})})
-        own = expected_sums(lambda r: "x", lambda r: r.team == "team_1")
-
-        assert sum(bucket_costs(ledger, part, only=mine).values()) == sum(own.values())
-        assert spend(ledger, part, only=both) == ({}, {})
-        spent = reports.spend(PERIOD, (part,), mine)
-        assert sum(row.cost_nanos or 0 for row in spent) == sum(own.values())
-        assert reports.spend(PERIOD, (part,), both) == []
+    assert cells_of(view) == {key: nanos for key, (nanos, _) in expected.items() if nanos}
+    assert view.total.cost_nanos == sum(nanos for nanos, _ in expected.values()) > 0
 
 
-def test_costs_view_agrees_with_the_reports(engine: Engine, merged_part: float) -> None:
-    book(engine, CALLS, merged_part)
-    unpriced = a_call(301, call_id="call_0", list_nanos=None, cost_nanos=None)
-    idle = a_call(302, call_id="call_1", team=IDLE_TEAM, cost_nanos=77, feature="idle:x")
-    inserter(engine)([unpriced, idle])
+def test_rows_that_grew_most_in_dollars_come_first_by_change(ledger: Engine) -> None:
+    for by in cast("tuple[CostDimension, ...]", ("feature", "user", CUSTOMER)):
+        some = ValueRange(count=50, sort="change")
+        rows = costs_view(Readers(ledger), question(by, rows=some)).table.rows
+        changes = [(row.sums.cost_nanos or 0) - (row.before.cost_nanos or 0) for row in rows]
+
+        assert changes == sorted(changes, reverse=True)
+        assert [row.change_nanos for row in rows] == changes
+        grew = costs_view(Readers(ledger), question(by)).table.grew_most
+        assert grew is not None
+        assert (grew.value, grew.change_nanos) == (rows[0].value, changes[0])
+
+
+def test_rows_are_found_by_a_part_of_their_name(ledger: Engine) -> None:
+    some = ValueRange(count=50, find="SEA")
+    table = costs_view(Readers(ledger), question("feature", rows=some)).table
+
+    assert ([row.name for row in table.rows], table.row_count) == (["search"], 1)
+    assert table.others is not None
+    assert table.others.sums.calls + table.rows[0].sums.calls == table.total.sums.calls
+
+
+def test_a_pivot_of_nothing_has_no_rows_and_a_total_of_nothing(ledger: Engine) -> None:
+    nobody = SpendFilter(teams=frozenset())
+    for across in cast("tuple[CostDimension, ...]", ("model", "user")):
+        table = costs_view(Readers(ledger), question("team", across, only=nobody)).table
+
+        assert (table.rows, table.columns, table.others, table.row_count) == ([], [], None, 0)
+        assert (table.total.sums.cost_nanos, table.total.cells) == (0, [])
+
+
+def test_the_csv_of_a_table_has_every_digit_and_no_formula(ledger: Engine) -> None:
+    part = ValueRange(count=2)
+    view = costs_view(Readers(ledger), question("feature", "team", rows=part, columns=part))
+    head, *lines = cost_table_csv(view).splitlines()
+
+    assert head.startswith("feature,cost_usd,previous_cost_usd,change_usd,calls,errors,team_")
+    assert [line.split(",")[0] for line in lines[-2:]] == ["(others)", "Total"]
+    total = view.table.total.sums.cost_nanos or 0
+    assert f",{total // 10**9}.{total % 10**9:09d}," in lines[-1]
+    every = cost_table_csv(costs_view(Readers(ledger), question("feature")))
+    assert "\n'=1," in every
+    assert '"a, ""b""",' in every
+
+
+def test_a_view_of_costs_agrees_with_the_reports(engine: Engine) -> None:
+    book(engine, CALLS, 0.5)
+    idle = a_receipt(901, call_id=id_floor(PERIOD.bounds[0] + 60) + "", team=IDLE_TEAM,
+                     started=PERIOD.bounds[0] + 60.0, cost_nanos=77, feature="idle:x")  # fmt: skip
+    inserter(engine)([idle])
     (report,) = LedgerReports(engine).spend(PERIOD, ())
-    periods, _ = spend(engine, "feature")
-    numbers = add_up(sums for (bucket, _), sums in periods.items() if bucket)
-    sums = _cost_sums(numbers)
+    total = costs_view(Readers(engine), question("feature")).total
 
-    assert (sums.calls, sums.attempts, sums.errors) == (
+    assert (total.calls, total.attempts, total.errors) == (
         report.calls,
         report.attempts,
         report.errors,
     )
-    assert (sums.unpriced, sums.usage) == (report.unpriced, report.usage)
-    assert (sums.priced_list_nanos, sums.priced_nanos) == (report.list_nanos, report.cost_nanos)
-    assert (numbers["idle_nanos"], report.idle_nanos) == (77, 77)
-    assert numbers["unattributed_nanos"] == sum(
-        expected_sums(lambda _: "", lambda r: not r.feature).values()
+    assert (total.unpriced_attempts, total.prompt_tokens) == (
+        report.unpriced,
+        report.usage.prompt_tokens,
     )
-
-
-@pytest.mark.parametrize("zone", ["Asia/Kathmandu", "Europe/Berlin", "America/New_York", "UTC"])
-@pytest.mark.parametrize("unit", ["hour", "day", "week"])
-def test_costs_over_time_add_up_to_their_period_in_any_zone(
-    ledger: Engine, zone: str, unit: BucketUnit
-) -> None:
-    period = ReportPeriod(first=date(2026, 11, 6), end=date(2026, 11, 12), zone=zone)
-    buckets = time_buckets(period, unit)
-    edges = (buckets.edges[0] - 86_400, *buckets.edges)
-    periods, by_bucket = spend(ledger, "feature", edges, limit=1)
-    (top,) = {value for _, value in by_bucket} - {OTHER_VALUES}
-    for (bucket, value), sums in by_bucket.items():
-        inside = [
-            call.cost_nanos or 0
-            for call in calls_between(*buckets.edges[bucket : bucket + 2])
-            if (call.feature == value or (value == OTHER_VALUES and call.feature != top))
-        ]
-        assert sums["cost_nanos"] == sum(inside) > 0
-    for value in (top, OTHER_VALUES):
-        whole = periods[1, value]
-        parts = add_up(sums for (_, of_value), sums in by_bucket.items() if of_value == value)
-        assert (parts["cost_nanos"], parts["calls"]) == (whole["cost_nanos"], whole["calls"])
-
-
-def test_costs_of_buckets_are_those_of_all_values(ledger: Engine) -> None:
-    expected = expected_sums(lambda _: "")
-    nobody = SpendFilter(teams=frozenset())
-    with read_transaction(ledger, is_snapshot=True) as connection:
-        nanos = costs_by_bucket(connection, BUCKETS.edges, ALL_CALLS)
-        of_nobody = costs_by_bucket(connection, BUCKETS.edges, nobody)
-
-    assert nanos == [expected[n, ""] for n in range(len(BUCKETS.starts))]
-    assert of_nobody == [0] * len(BUCKETS.starts)
+    assert (total.list_nanos, total.cost_nanos) == (report.list_nanos, report.cost_nanos)
+    assert (total.idle_nanos, report.idle_nanos) == (77, 77)

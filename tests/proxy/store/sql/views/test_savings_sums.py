@@ -8,7 +8,7 @@ from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.savings_headline import SavingsSums
 from proxy.records.receipt import Outcome, ServedBy
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.views.costs import costs_by_bucket
+from proxy.store.sql.rollups.spend_sums import costs_by_bucket
 from proxy.store.sql.views.savings_sums import ReroutedUsage, SavingsPlace, sums_by_place
 from slo.usage import Usage
 from tests.fakes.ledger import MERGED_PARTS, book
