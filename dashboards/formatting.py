@@ -34,6 +34,17 @@ _WHOLE_DOLLAR: Final = 0.9995
 #: For what nobody knows.
 UNKNOWN: Final = "?"
 _MINUS: Final = "\N{MINUS SIGN}"
+_MINUTE_S: Final = 60.0
+_WEEK_S: Final = 7 * 86_400.0
+#: Units of times beside now, the longest first.
+_SPANS: Final = ((86_400.0, "d"), (3_600.0, "h"), (_MINUTE_S, "min"))
+_BROWSERS: Final = (
+    ("Edg/", "Edge"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Version/", "Safari"),
+)
+_SYSTEMS: Final = ("Windows", "iPhone", "iPad", "Android", "Mac OS X", "Linux")
 _PERCENT: Final = 100
 _MONEY_DIGITS: Final = 6
 #: Share and number of failed calls of the last hour that are bad, whatever objectives say.
@@ -53,6 +64,19 @@ def clock_time(moment: float) -> str:
 def iso_time(moment: float) -> str:
     """The same as machines read it."""
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def ago(moment: float, now: float) -> str:
+    """A time beside now: 5 min ago, in 2 d; its day from a week on."""
+    away = now - moment
+    if abs(away) >= _WEEK_S:
+        at = datetime.fromtimestamp(moment, UTC)
+        return f"{at.day} {at:%b %Y}"
+    if abs(away) < _MINUTE_S:
+        return "just now"
+    size, unit = next((size, unit) for size, unit in _SPANS if abs(away) >= size)
+    span = f"{abs(away) / size:.0f} {unit}"
+    return f"{span} ago" if away > 0 else f"in {span}"
 
 
 def duration_text(seconds: float) -> str:
@@ -98,7 +122,7 @@ def how_sure(headline: SavingsHeadline) -> str:
     """The interval of a saving and the way it was measured; else that it is an estimate."""
     low, high = headline.saved_low_nanos, headline.saved_high_nanos
     if low == high:
-        return "estimated; no control arm has measured it yet"
+        return "Estimated; no control arm has measured it yet"
     measured = f"measured by control arms on {percentage(headline.measured_share)} of spend"
     return f"95 %: {usd(low)}\N{EN DASH}{usd(high)}, {measured}"
 
@@ -208,6 +232,16 @@ def period_presets(now: float, zone: str) -> list[tuple[str, str, str]]:
         ("Last month", last_month.replace(day=1), last_month),
     ]
     return [(name, first.isoformat(), last.isoformat()) for name, first, last in periods]
+
+
+def browser_name(agent: str) -> str:
+    """A browser and its system, such as Firefox 140 on Linux; the header itself for others."""
+    for token, name in _BROWSERS:
+        version = agent.partition(token)[2].partition(".")[0]
+        if version.isdecimal():
+            system = next((system for system in _SYSTEMS if system in agent), "")
+            return f"{name} {version} on {system}" if system else f"{name} {version}"
+    return agent
 
 
 def day(text: str) -> date:

@@ -147,7 +147,8 @@ class LongTable {
 
   save() {
     const line = (cells) => [...cells].filter((cell) => !cell.hidden).map((cell) => {
-      const text = textOf(cell).replace(/\s*\n\s*/g, "; ").replace(MINUS, "-");
+      const time = cell.querySelector("time[title]");
+      const text = (time ? textOf(cell).replace(time.innerText, time.dateTime) : textOf(cell)).replace(/\s*\n\s*/g, "; ").replace(MINUS, "-");
       return `"${(FORMULA_START.test(text) && !SIGNED_NUMBER.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
     }).join(",");
     const rows = [...this.table.tBodies[0].rows].map((row) => line(row.cells));

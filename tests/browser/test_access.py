@@ -42,7 +42,7 @@ def make_key(page: Page, name: str, **fields: str) -> str:
     form.get_by_label("Team").select_option(TEAMS[0])
     for field, text in {"name": name, **fields}.items():
         form.locator(f"input[name={field}]").fill(text)
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     return page.locator(".secret").inner_text()
 
 
@@ -71,7 +71,7 @@ def test_a_team_is_made_and_its_prompts_are_stored_and_no_more(
     form = page.locator("form[action$='/teams/create']")
     form.get_by_label("Name").fill(name)
     form.get_by_label("Store the text of its prompts").check()
-    form.get_by_role("button", name="Make the team").click()
+    form.get_by_role("button", name="Create team").click()
 
     row = page.locator("#teams tbody tr").filter(has_text=name)
     expect(row.locator("[data-name=Prompts]")).to_contain_text("stored")
@@ -118,7 +118,7 @@ def test_a_keys_form_with_a_mistake_keeps_what_was_filled_in(
     page = admin.new_page()
     page.goto("/admin/teams")
     page.get_by_label("Budget in dollars").last.fill("much")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
 
     expect(page.get_by_role("alert")).to_contain_text("write dollars of at most 9 decimals")
     expect(page.get_by_role("heading", level=1)).to_have_text("Teams and keys")

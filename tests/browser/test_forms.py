@@ -87,7 +87,7 @@ def test_an_objective_is_pinned_and_released(admin: BrowserContext) -> None:
 def test_the_files_are_read_again(admin: BrowserContext) -> None:
     page = admin.new_page()
     page.goto("/admin/settings")
-    page.get_by_role("button", name="Read the files again now").click()
+    page.get_by_role("button", name="Reload files").click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
 

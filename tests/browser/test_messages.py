@@ -57,7 +57,7 @@ def open_after_reload(window: BrowserContext, path: str) -> Page:
     """A page, once the gateway has read its files again."""
     page = window.new_page()
     page.goto("/admin/settings")
-    page.get_by_role("button", name="Read the files again now").click()
+    page.get_by_role("button", name="Reload files").click()
     page.goto(path)
     return page
 

@@ -52,7 +52,7 @@ def test_scheduled_reports_say_when_the_next_is_due_and_what_failed(
     name, window = view
     page = window.new_page()
     page.goto("/admin/settings")
-    page.get_by_role("button", name="Read the files again now").click()
+    page.get_by_role("button", name="Reload files").click()
     page.goto("/admin/reports")
     section = page.locator("#scheduled")
 

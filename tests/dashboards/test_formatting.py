@@ -281,7 +281,7 @@ def test_a_saving_says_its_interval_and_the_part_of_spend_that_was_measured() ->
         "95 %: $53.33\N{EN DASH}$120.00, measured by control arms on 80.0 % of spend"
     )
     assert formatting.how_sure(savings_headline(estimated)) == (
-        "estimated; no control arm has measured it yet"
+        "Estimated; no control arm has measured it yet"
     )
 
 
@@ -295,3 +295,33 @@ def test_a_step_of_the_waterfall_has_no_sign(nanos: int, text: str) -> None:
 
 def test_a_month_has_its_name() -> None:
     assert formatting.month_name("2026-12") == "December"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (20, "just now"),
+        (5 * 60, "5 min ago"),
+        (2 * 3600 + 60, "2 h ago"),
+        (3 * 86_400, "3 d ago"),
+        (-7200, "in 2 h"),
+        (30 * 86_400, "22 Aug 2026"),
+    ],
+)
+def test_a_time_is_beside_now_and_a_day_from_a_week_on(seconds: float, text: str) -> None:
+    now = 1_790_000_000.0
+
+    assert formatting.ago(now - seconds, now) == text
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0.0.0 Safari/537.36", "Chrome 156 on Linux"),
+        ("Mozilla/5.0 (Windows NT 10.0) Chrome/140.0 Safari/5 Edg/140.0", "Edge 140 on Windows"),
+        ("Mozilla/5.0 (Macintosh; Mac OS X) Version/18.1 Safari/6", "Safari 18 on Mac OS X"),
+        ("curl/8.1", "curl/8.1"),
+    ],
+)
+def test_a_browser_is_named_with_its_system(agent: str, name: str) -> None:
+    assert formatting.browser_name(agent) == name

@@ -235,7 +235,7 @@ def test_the_first_page_says_what_is_spent_what_is_wrong_and_what_to_do(
         f'<h2>Spent in September</h2><p class="value" title="exactly $6"><a href="{month}">' in html
     )
     assert '30 days: <a href="/admin/costs" title="exactly $6">$6.00</a>' in html
-    assert "estimated; no control arm has measured it yet</a>" in html
+    assert "Estimated; no control arm has measured it yet</a>" in html
     assert "Saved vs sending directly" in html
     assert re.search(
         r"Since \d\d:\d\d</th><td class=\"number\"><a href=\"[^\"]+\">3</a></td>", html
