@@ -101,11 +101,17 @@ class SegmentSize:
     Attributes:
         slot: ``stable``, ``semi-stable`` or ``variable``.
         start: Tokens of the prompt before it.
+        read: Tokens of it that the cache held; null where unknown, as the next two.
+        written: Tokens of it that were stored in a cache.
+        new: All others.
     """
 
     slot: str
     start: int
     tokens: int
+    read: int | None
+    written: int | None
+    new: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,12 +136,14 @@ class SentPrompt:
         segments: The segments, those without tokens left out.
         marks: The marks, in order.
         read: Tokens from its beginning that the cache held; null where unknown.
+        written: Tokens behind these that were stored in a cache; null where unknown.
     """
 
     total: int
     segments: Sequence[SegmentSize]
     marks: Sequence[MarkPlace]
     read: int | None
+    written: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +163,9 @@ class AttemptStory:
         phases: Names and seconds of an engine's phases; empty where it reported none.
         cost_lines: Lines that add up to the list cost where it is known.
         facts: All else that its receipt says, as names and values.
+        prompt_tokens: Tokens of the prompt; null where unknown, as the next two.
+        cache_read_tokens: Those of them read from a cache.
+        generated_tokens: Tokens of the answer.
         decision: Sentences on why this route.
         cache: Sentences on what its cache was expected to hold, and held.
         compaction: Sentences on what compaction did.
@@ -178,6 +189,9 @@ class AttemptStory:
     list_nanos: int | None
     cost_nanos: int | None
     cost_lines: Sequence[CostLine]
+    prompt_tokens: int | None
+    cache_read_tokens: int | None
+    generated_tokens: int | None
     facts: Sequence[tuple[str, str]]
     decision: Sequence[str]
     cache: Sequence[str]

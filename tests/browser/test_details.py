@@ -73,7 +73,7 @@ def test_a_prompts_bar_stands_below_its_heading_and_has_the_shares_of_its_table(
     bar = page.locator("svg.segments").bounding_box()
     heading = page.get_by_role("heading", name="Prompt as it was sent").bounding_box()
     parts = page.evaluate(
-        "[...document.querySelectorAll('svg.segments rect:not(.read, .mark)')].map("
+        "[...document.querySelectorAll('svg.segments rect:not(.read, .written, .new, .mark)')].map("
         "each => each.getBoundingClientRect().width)"
     )
     tokens = page.evaluate(

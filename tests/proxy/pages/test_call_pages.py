@@ -25,7 +25,7 @@ from slo.policies.answer_cache import AnswerCachePolicy
 from slo.usage import Usage
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW
-from tests.fakes.receipts import a_receipt
+from tests.fakes.receipts import a_receipt, an_engine_receipt
 
 EVIL = "<script>alert(1)</script>"
 
@@ -122,11 +122,11 @@ def test_row_of_a_call_has_its_details_behind_each_value(pages: CallPagesBrowser
 def test_a_planned_calls_segments_are_drawn_with_their_marks(pages: CallPagesBrowser) -> None:
     html = pages.text(f"/calls/{pages.receipts[2].call_id}")
 
-    assert '<rect class="stable" x="0.0" y="8" width="900.0"' in html
+    assert '<rect class="stable" x="0.0" y="4" width="900.0"' in html
     assert "semi-stable" not in html
     assert "900 for 1h" in html
     assert html.index("Prompt as it was sent") < html.index('<svg class="segments"')
-    assert '<rect class="mark" x="898.0"' in html
+    assert '<rect class="mark" x="898.5"' in html
     assert "segments" not in pages.text(f"/calls/{pages.receipts[0].call_id}")
 
 
@@ -330,3 +330,34 @@ def test_a_failed_call_shows_the_words_of_its_upstream_and_reasons_as_sentences(
     assert "nothing is known before" in html
     assert "under_2_kb" not in html
     assert "too_few_calls" not in html
+
+
+def test_phases_of_an_engine_stand_below_their_attempt_in_their_order(
+    pages: CallPagesBrowser,
+) -> None:
+    call = an_engine_receipt(3, started=NOW - 57, team=pages.team)
+    inserter(pages.store._engine)([call, a_receipt(4, started=NOW - 56, team=pages.team)])
+    phases = re.findall(
+        r'<tr class="phase"><th scope="row">(\w+)', pages.text(f"/calls/{call.call_id}")
+    )
+
+    assert phases == ["Gateway", "Queue", "Prefill", "Decode", "Transfer"]
+    plain = pages.text(f"/calls/{a_receipt(4, started=NOW - 56, team=pages.team).call_id}")
+    assert 'class="phase"' not in plain
+
+
+def test_bar_of_a_prompt_shows_what_was_read_written_and_new(pages: CallPagesBrowser) -> None:
+    planned = a_receipt(
+        3,
+        started=NOW - 57,
+        team=pages.team,
+        **MISS,
+        usage=Usage(input=60, cache_read=850, write_1h=90),
+    )
+    inserter(pages.store._engine)([planned])
+    html = pages.text(f"/calls/{planned.call_id}")
+    parts = re.findall(r'<rect class="(read|written|new)" x="([\d.]+)"', html)
+
+    assert parts == [("read", "0.0"), ("written", "850.0"), ("new", "940.0")]
+    assert '<td data-name="Written" class="number">50</td>' in html
+    assert "as much as sent directly" in html

@@ -80,9 +80,13 @@ def _attempt_story(receipt: Receipt, catalog: Catalog) -> AttemptStory:
     phases = [
         (phase, seconds) for phase in _PHASES if (seconds := getattr(receipt, phase)) is not None
     ]
+    usage = receipt.usage
     return view_of(
         AttemptStory,
         receipt,
+        prompt_tokens=None if usage is None else usage.prompt_tokens,
+        cache_read_tokens=None if usage is None else usage.cache_read,
+        generated_tokens=None if usage is None else usage.generated_tokens,
         number=receipt.attempt,
         is_final=receipt.final,
         model=answering_model(receipt.route, receipt.model),
@@ -102,17 +106,32 @@ def _sent_prompt(receipt: Receipt) -> SentPrompt | None:
     prompt = receipt.segments
     if prompt is None:
         return None
-    segments, start = [], 0
+    usage, segments, start = receipt.usage, [], 0
     for slot, tokens in prompt.sizes():
         if tokens:
-            segments.append(SegmentSize(slot=slot, start=start, tokens=tokens))
+            read, written, new = _billed(usage, start, start + tokens)
+            segments.append(
+                SegmentSize(
+                    slot=slot, start=start, tokens=tokens, read=read, written=written, new=new
+                )
+            )
         start += tokens
     return SentPrompt(
         total=start,
         segments=segments,
         marks=[MarkPlace(tokens=mark.tokens, lifetime=mark.lifetime) for mark in prompt.marks],
-        read=None if receipt.usage is None else receipt.usage.cache_read,
+        read=None if usage is None else usage.cache_read,
+        written=None if usage is None else usage.cache_write_tokens,
     )
+
+
+def _billed(usage: Usage | None, start: int, end: int) -> tuple[int | None, ...]:
+    """Tokens read, written and new between two places of a prompt, which caches take in order."""
+    if usage is None:
+        return (None, None, None)
+    read = max(min(end, usage.cache_read) - start, 0)
+    stored = max(min(end, usage.cache_read + usage.cache_write_tokens) - start, 0)
+    return (read, stored - read, end - start - stored)
 
 
 def cost_lines(receipt: Receipt, catalog: Catalog) -> list[CostLine]:

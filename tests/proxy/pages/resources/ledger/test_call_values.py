@@ -1,5 +1,6 @@
 from msgspec.structs import replace
 
+from dashboards.views.calls import SegmentSize
 from proxy.pages.resources.ledger.call_values import call_story, cost_lines
 from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.records.receipt import Outcome, Receipt, ServedBy
@@ -81,22 +82,23 @@ def test_a_call_that_was_sent_nowhere_says_so() -> None:
     (attempt,) = call_story([refused], {}, CATALOG).attempts
 
     assert attempt.decision[0] == "The gateway sent it nowhere."
-    assert attempt.cache == ["It was not planned: off."]
+    assert attempt.cache == ["It was not planned: planning is off for its feature."]
 
 
 def test_a_planned_call_says_where_its_segments_and_marks_stand() -> None:
     segments = PromptSegments(900, 0, 100, (CacheMark(900, "1h"), CacheMark(1_000, "")))
-    planned = a_receipt(1, segments=segments, usage=Usage(input=100, cache_read=900))
+    planned = a_receipt(1, segments=segments, usage=Usage(input=60, cache_read=850, write_1h=90))
     (attempt,) = call_story([planned], {}, CATALOG).attempts
 
     assert attempt.prompt is not None
-    assert (attempt.prompt.total, attempt.prompt.read) == (1_000, 900)
-    assert [
-        (segment.slot, segment.start, segment.tokens) for segment in attempt.prompt.segments
-    ] == [
-        ("stable", 0, 900),
-        ("variable", 900, 100),
+    assert (attempt.prompt.total, attempt.prompt.read, attempt.prompt.written) == (1_000, 850, 90)
+    assert attempt.prompt.segments == [
+        SegmentSize(slot="stable", start=0, tokens=900, read=850, written=50, new=0),
+        SegmentSize(slot="variable", start=900, tokens=100, read=0, written=40, new=60),
     ]
+    (unknown,) = call_story([replace(planned, usage=None)], {}, CATALOG).attempts
+    assert unknown.prompt is not None
+    assert {segment.read for segment in unknown.prompt.segments} == {None}
     assert [(mark.tokens, mark.lifetime) for mark in attempt.prompt.marks] == [
         (900, "1h"),
         (1_000, ""),
