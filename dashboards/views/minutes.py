@@ -1,7 +1,7 @@
 """The last minutes or hours, read from calls themselves: ``/api/v1/minutes`` and the page Now."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -34,6 +34,7 @@ class EndedCall(NamedTuple):
         refusal: The error's code where the gateway refused the call; "" elsewhere.
         cost_nanos: Cost in nano-dollars; None where unknown.
         is_end: 0 for an attempt before the last, of which the cost alone counts; 1 for all others.
+        call_id: Its call.
         value: Value of the dimension.
     """
 
@@ -44,6 +45,7 @@ class EndedCall(NamedTuple):
     refusal: str
     cost_nanos: int | None
     is_end: int
+    call_id: str
     value: str
 
 
@@ -69,12 +71,63 @@ class WindowTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlowCall:
+    """The call with the latest first token.
+
+    Attributes:
+        ttft: Seconds to its first token.
+        phase: The part of that time which took longest, in words.
+        phase_s: Seconds of that part.
+    """
+
+    call_id: str
+    ttft: float
+    phase: str
+    phase_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValueTotals:
-    """Calls of one value of the dimension."""
+    """Calls of one value of the dimension.
+
+    Attributes:
+        slowest: Its call with the latest first token; null without any, and for who sees no calls.
+    """
 
     value: str
     name: str
     totals: WindowTotals
+    slowest: SlowCall | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureWords:
+    """Attempts that failed alike.
+
+    Attributes:
+        error: The error's code.
+        words: Those of the upstream; "" where none came, and for who sees no calls.
+    """
+
+    error: str
+    attempts: int
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteFailures:
+    """Failures of one route, also those after which another route answered.
+
+    Attributes:
+        attempts: All attempts on it.
+        failed: Those that failed or broke off.
+        errors: Their errors, the most frequent first.
+    """
+
+    route: str
+    attempts: int
+    failed: int
+    errors: Sequence[FailureWords]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +151,7 @@ class MinutesView:
         rows: The values of the dimension, those with most calls first.
         errors: Errors, the most frequent first.
         refusals: Reasons of refusals, the same.
+        failing: Routes with failed attempts, those with most first.
     """
 
     window: MinutesWindow
@@ -111,13 +165,14 @@ class MinutesView:
     rows: Sequence[ValueTotals]
     errors: Sequence[ErrorCount]
     refusals: Sequence[ErrorCount]
+    failing: Sequence[RouteFailures]
 
 
 def call_totals(calls: Sequence[EndedCall]) -> WindowTotals:
     """Sums and percentiles of calls."""
     # By column, which takes a third of the time of a look at each call.
     columns = zip(*calls, strict=True) if calls else [()] * len(EndedCall._fields)
-    _, all_durations, all_firsts, errors, refusals, costs, ends, _ = columns
+    _, all_durations, all_firsts, errors, refusals, costs, ends, *_ = columns
     durations = sorted(micros for micros in all_durations if micros is not None)
     firsts = sorted(micros for micros in all_firsts if micros is not None)
     return WindowTotals(
@@ -142,13 +197,44 @@ def totals_by_bucket(
     return [call_totals(grouped[place]) for place in range(len(starts))]
 
 
-def totals_by_value(calls: Sequence[EndedCall]) -> list[tuple[str, WindowTotals]]:
-    """Totals of each value, those with most calls first."""
+def calls_by_value(calls: Sequence[EndedCall]) -> list[tuple[str, list[EndedCall]]]:
+    """The calls of each value, those with most first."""
     grouped: dict[str, list[EndedCall]] = defaultdict(list)
     for call in calls:
         grouped[call.value].append(call)
-    totals = [(value, call_totals(group)) for value, group in grouped.items()]
-    return sorted(totals, key=lambda total: (-total[1].calls, total[0]))
+    return sorted(
+        grouped.items(), key=lambda entry: (-sum(call.is_end for call in entry[1]), entry[0])
+    )
+
+
+def slowest_call(calls: Sequence[EndedCall]) -> EndedCall | None:
+    """The answered call with the latest first token; None without any."""
+    answered = [call for call in calls if call.ttft is not None]
+    return max(answered, key=lambda call: call.ttft or 0, default=None)
+
+
+def first_token_phases(
+    ttft: int, earlier: int, overhead: int | None, queue: int | None, prefill: int | None
+) -> dict[str, int]:
+    """The parts of the time to a first token, in words; what is left is the provider's.
+
+    Args:
+        ttft: All of it; its unit is that of all others.
+        earlier: Until the last attempt before the last ended.
+        overhead: The gateway's own time; None where unknown, as the others.
+    """
+    phases = {
+        "earlier attempts": earlier,
+        "gateway": overhead or 0,
+        "queue of the engine": queue or 0,
+        "prefill of the engine": prefill or 0,
+    }
+    return {**phases, "wait for the provider": max(ttft - sum(phases.values()), 0)}
+
+
+def longest_phase(phases: Mapping[str, int]) -> tuple[str, int]:
+    """The longest phase, and its length."""
+    return max(phases.items(), key=lambda phase: phase[1])
 
 
 def _nearest_rank(ascending: Sequence[int], percent: int) -> float | None:

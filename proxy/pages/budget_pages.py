@@ -1,5 +1,6 @@
 """The page of budgets and alerts, and its forms."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,6 +8,8 @@ from fastapi import Request
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
+from dashboards.views.alerts import AlertView
+from dashboards.views.minutes import FailureWords
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.alerts import SnoozeRequest
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
@@ -81,9 +84,18 @@ class BudgetPages(Pages):
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
             may_see_calls=may_see_calls,
             call_count=await self.calls.count(viewer, query) if may_see_calls else None,
+            failures=await self._failures(viewer, shown) if may_see_calls else (),
             may_answer=viewer.may(Action.ANSWER_ALERTS),
             sees_settings=viewer.may(Action.CHANGE_CONFIGURATION),
         )
+
+    async def _failures(self, viewer: Viewer, shown: AlertView) -> Sequence[FailureWords]:
+        """The most frequent errors of an alert's calls; none of those about anything else."""
+        if shown.kind not in {"route", "burn"}:
+            return ()
+        route = shown.calls.get("failed_route", "")
+        filters = {**shown.calls, **({} if shown.ended else {"ended_to": ""})}
+        return await self.calls.failures(viewer, CallsQuery.model_validate(filters), route)
 
     @route("POST", "/alerts/{alert_id}/acknowledge")
     async def acknowledge(self, viewer: SignedIn, alert_id: str) -> Response:

@@ -5,8 +5,11 @@ import pytest
 from dashboards.views.minutes import (
     EndedCall,
     call_totals,
+    calls_by_value,
+    first_token_phases,
+    longest_phase,
+    slowest_call,
     totals_by_bucket,
-    totals_by_value,
 )
 
 
@@ -19,6 +22,7 @@ def a_call(started: float = 0.0, **fields: Any) -> EndedCall:
         refusal="",
         cost_nanos=5,
         is_end=1,
+        call_id="call_1",
         value="lab/m",
     )
     return plain._replace(**fields)
@@ -57,7 +61,8 @@ def test_call_counts_in_the_bucket_that_it_arrived_in(started: float, counts: li
 
 def test_an_attempt_before_the_last_adds_its_cost_and_is_no_call() -> None:
     earlier = a_call(value="lab/small", duration=None, ttft=None, is_end=0)
-    totals = dict(totals_by_value([a_call(), earlier, earlier]))
+    groups = dict(calls_by_value([a_call(), earlier, earlier]))
+    totals = {value: call_totals(group) for value, group in groups.items()}
 
     assert call_totals([a_call(), earlier]).cost_nanos == 10
     assert [*totals] == ["lab/m", "lab/small"]
@@ -67,4 +72,27 @@ def test_an_attempt_before_the_last_adds_its_cost_and_is_no_call() -> None:
 def test_values_with_most_calls_come_first() -> None:
     calls = [a_call(value="b"), a_call(value="a"), a_call(value="c"), a_call(value="c")]
 
-    assert [value for value, _ in totals_by_value(calls)] == ["c", "a", "b"]
+    assert [value for value, _ in calls_by_value(calls)] == ["c", "a", "b"]
+
+
+def test_the_slowest_call_is_an_answered_one() -> None:
+    slow = a_call(ttft=3_000_000)
+
+    assert slowest_call([a_call(), slow, a_call(ttft=None)]) == slow
+    assert slowest_call([a_call(ttft=None)]) is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "phase"),
+    [
+        ((0, 10, None, None), ("wait for the provider", 990)),
+        ((700, 10, None, None), ("earlier attempts", 700)),
+        ((0, 10, 600, 300), ("queue of the engine", 600)),
+        ((0, None, 100, 850), ("prefill of the engine", 850)),
+        ((0, 2_000, None, None), ("gateway", 2_000)),
+    ],
+)
+def test_the_longest_phase_names_what_took_the_time_to_the_first_token(
+    parts: tuple[int, int | None, int | None, int | None], phase: tuple[str, int]
+) -> None:
+    assert longest_phase(first_token_phases(1_000, *parts)) == phase

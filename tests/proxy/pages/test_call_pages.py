@@ -295,6 +295,28 @@ def test_an_error_of_the_last_minutes_leads_to_its_calls_by_the_same_filters(
     assert parse_qs(unescape(query)) == wanted
 
 
+def test_a_failing_route_stands_first_with_the_upstreams_words_and_leads_to_its_calls(
+    pages: CallPagesBrowser,
+) -> None:
+    failed = a_receipt(
+        3,
+        started=NOW - 57,
+        team=pages.team,
+        route="lab/big",
+        outcome=Outcome.FAILED,
+        error="upstream_rate_limited",
+        upstream_error="429 rate_limit_exceeded: slow down",
+    )
+    inserter(pages.store._engine)([failed])
+    html = pages.text("/now?window=6h&by=model")
+
+    assert "Routes that fail" in html
+    assert "1 of 1 attempts failed" in html
+    assert "429 rate_limit_exceeded: slow down" in html
+    assert "/admin/calls?window=6h&amp;failed_route=lab%2Fbig" in html
+    assert html.index("Routes that fail") < html.index("Calls and errors")
+
+
 def test_tags_are_escaped_and_lead_to_the_calls_of_their_value(pages: CallPagesBrowser) -> None:
     tagged = a_receipt(
         3, started=NOW - 57, team=pages.team, cost_nanos=5, tags=(("customer", EVIL),)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.views.call_file import CallColumn, calls_csv
 from dashboards.views.calls import CallSort, CallStory, CallsView
-from dashboards.views.minutes import WINDOW_SECONDS, MinutesWindow
+from dashboards.views.minutes import WINDOW_SECONDS, FailureWords, MinutesWindow
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError, Unready
 from proxy.pages.resources.api import Resource
@@ -31,6 +31,7 @@ from proxy.records.receipt import Receipt
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.measured_calls import MeasuredCalls
 from proxy.store.sql.views.calls import CallSearch, calls_count, calls_view
+from proxy.store.sql.views.live.failures import failure_words
 from proxy.store.store import Store
 from slo.objectives.objective import Objective
 
@@ -112,6 +113,20 @@ class Calls(Resource):
             search = self._search(viewer, query)
             return await self._ask.view("calls counted", calls_count, search, view_itself)
         return None
+
+    async def failures(
+        self, viewer: Viewer, query: CallsQuery, route: str = ""
+    ) -> Sequence[FailureWords]:
+        """The most frequent errors of calls that a query finds; none where unknown now.
+
+        Args:
+            route: Route whose failed attempts count; "" for the last attempt of each call.
+        """
+        check_allowed(viewer, Action.SEE_CALLS)
+        with suppress(Unready):
+            question = self._search(viewer, query), route
+            return await self._ask.view("failures", failure_words, question, view_itself)
+        return ()
 
     def _search(self, viewer: Viewer, query: CallsQuery) -> CallSearch:
         """The search of a query; ``id_start`` is set where it may name a call's id."""

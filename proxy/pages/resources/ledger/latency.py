@@ -23,8 +23,8 @@ from proxy.pages.resources.ledger.queries import (
 )
 from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
-from proxy.store.sql.views.calls import MinutesQuestion, minutes_view
 from proxy.store.sql.views.latency import LatencyQuestion, latency_view
+from proxy.store.sql.views.live.minutes import MinutesQuestion, minutes_view
 
 T = TypeVar("T")
 
@@ -80,6 +80,7 @@ class LatencyResource(Resource):
             by=query.by,
             only=query.spend_filter(viewer, self._providers()),
             now=self._now(),
+            sees_calls=viewer.may(Action.SEE_CALLS),
         )
         return await self._ask.view("minutes", minutes_view, question, finish)
 

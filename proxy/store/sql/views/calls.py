@@ -1,37 +1,23 @@
-"""Pages of calls, newest first, and the window that ends now; what each reads is bounded."""
+"""Pages of calls, newest first or sorted; what each reads is bounded."""
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache, reduce
+from functools import reduce
 from operator import add
 from time import monotonic
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
-from dashboards.reports import ALL_CALLS, SpendFilter, TagPart
+from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.views.calls import CallRow, CallSort, CallsView
-from dashboards.views.costs import NO_VALUE, value_label
-from dashboards.views.minutes import (
-    WINDOW_SECONDS,
-    EndedCall,
-    ErrorCount,
-    MinutesDimension,
-    MinutesView,
-    MinutesWindow,
-    ValueTotals,
-    call_totals,
-    totals_by_bucket,
-    totals_by_value,
-)
 from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.ledger.measured_calls import FAILED, MeasuredCalls, measured_conditions
+from proxy.store.sql.ledger.measured_calls import MeasuredCalls, measured_conditions
 from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.store.sql.rollups.spend_filters import part_column
 from proxy.store.sql.timestamps import micros, seconds
@@ -52,10 +38,6 @@ _MAX_SORTED: Final = 50_000
 #: The same where a text is looked for, and the seconds after which no step begins.
 _TEXT_STEPS: Final = (500,) * 40
 _TEXT_SECONDS: Final = 1.5
-#: Calls and rows of a window that ends now.
-_MAX_WINDOW_CALLS: Final = 50_000
-_MAX_WINDOW_ROWS: Final = 50
-_MAX_ERROR_CODES: Final = 10
 #: Ids that providers give to an attempt and to its answer.
 _PROVIDER_IDS: Final = (schema.calls.c.upstream_request_id, schema.calls.c.upstream_id)
 _SORTED_BY: Final[Mapping[CallSort, ColumnElement[Any]]] = {
@@ -118,99 +100,6 @@ class CallSearch:
     measured: MeasuredCalls | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MinutesQuestion:
-    """A question for a window that ends now.
-
-    Attributes:
-        now: Seconds since the epoch.
-        limit: Calls that are read, the newest.
-    """
-
-    window: MinutesWindow
-    by: MinutesDimension | TagPart
-    only: SpendFilter
-    now: float
-    limit: int = _MAX_WINDOW_CALLS
-
-
-def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
-    """Calls of the last minutes or hours, read one by one up to a bound; blocks."""
-    length, bucket_s = WINDOW_SECONDS[question.window]
-    end = int(question.now) // bucket_s * bucket_s + bucket_s
-    search = CallSearch(since=end - length, until=end, only=question.only)
-    with read_transaction(readers.engine) as connection:
-        query = _ended_query(search, question.by).limit(question.limit + 1)
-        rows = connection.execute(query).all()
-    if question.by == "model":
-        answering = cache(answering_model)
-        calls = [EndedCall._make((*row[:-2], answering(row[-1], row[-2]))) for row in rows]
-    else:
-        calls = [EndedCall._make(row) for row in rows]
-    is_cut = len(calls) > question.limit
-    since = _first_whole(seconds(calls[-1].started), bucket_s, end) if is_cut else end - length
-    calls = [call for call in calls if call.started >= micros(since)]
-    starts = list(range(since, end, bucket_s))
-    names = readers.team_names() if question.by == "team" else {}
-    return MinutesView(
-        window=question.window,
-        by=question.by,
-        since=since,
-        bucket_s=bucket_s,
-        is_cut=is_cut,
-        starts=starts,
-        buckets=totals_by_bucket(calls, starts, bucket_s),
-        total=call_totals(calls),
-        rows=[
-            ValueTotals(value=value or NO_VALUE, name=value_label(value, names), totals=totals)
-            for value, totals in totals_by_value(calls)[:_MAX_WINDOW_ROWS]
-        ],
-        errors=_most_common(call.error for call in calls),
-        refusals=_most_common(call.refusal for call in calls),
-    )
-
-
-def _most_common(codes: Iterable[str]) -> list[ErrorCount]:
-    counts = Counter(filter(None, codes)).most_common(_MAX_ERROR_CODES)
-    return [ErrorCount(error=error, calls=count) for error, count in counts]
-
-
-def _first_whole(oldest: float, bucket_s: int, end: int) -> int:
-    """The first bucket of which all is read; in the last one, the first such second."""
-    since = int(oldest) // bucket_s * bucket_s + bucket_s
-    return since if since < end else min(int(oldest) + 1, end - 1)
-
-
-def _ended_query(search: CallSearch, by: MinutesDimension | TagPart) -> Select[Any]:
-    """Attempts of a period, newest first, as `EndedCall`; models as asked for, and the route."""
-    calls = schema.calls.c
-    is_end = calls.final == 1
-    is_answered = is_end & (calls.outcome == Outcome.ANSWERED.value)
-    error = func.coalesce(func.nullif(calls.error, ""), calls.outcome)
-    value = (
-        [calls.model, func.coalesce(calls.route, "")] if by == "model" else [part_column(calls, by)]
-    )
-    return (
-        select(
-            calls.started,
-            case((is_answered, calls.duration)),
-            case((is_answered, calls.ttft)),
-            case((is_end & calls.outcome.in_(sorted(FAILED)), error), else_=""),
-            case((is_end & (calls.outcome == Outcome.REFUSED.value), error), else_=""),
-            calls.cost_nanos,
-            calls.final,
-            *value,
-        )
-        .where(
-            calls.call_id >= id_floor(search.since),
-            calls.call_id < id_floor(search.until),
-            calls.team != IDLE_TEAM,
-            *_conditions(search),
-        )
-        .order_by(calls.call_id.desc())
-    )
-
-
 def calls_view(readers: Readers, search: CallSearch) -> CallsView:
     """A page of calls; it may have few or none although there are more to look at; blocks."""
     names = readers.team_names()
@@ -230,7 +119,7 @@ def calls_count(readers: Readers, search: CallSearch) -> int:
         calls.call_id >= id_floor(search.since)
     )
     is_call = (calls.final == 1) & (calls.team != IDLE_TEAM)
-    found = select(calls.call_id).where(is_between, is_call, *_conditions(search))
+    found = select(calls.call_id).where(is_between, is_call, *search_conditions(search))
     with read_transaction(readers.engine) as connection:
         counted = select(func.count()).select_from(found.limit(MAX_COUNTED + 1).subquery())
         return connection.execute(counted).scalar_one()
@@ -326,7 +215,7 @@ def _read_page(
     calls, prompts = schema.calls, schema.prompts
     is_between = (calls.c.call_id < last) & (calls.c.call_id >= first)
     query = select(calls).where(
-        is_between, calls.c.final == 1, calls.c.team != IDLE_TEAM, *_conditions(search)
+        is_between, calls.c.final == 1, calls.c.team != IDLE_TEAM, *search_conditions(search)
     )
     if search.text:
         is_named = calls.c.call_id.in_(
@@ -362,13 +251,14 @@ def _prompt_count(connection: Connection, search: CallSearch, last: str, first: 
             prompts.c.call_id < last,
             prompts.c.call_id >= first,
             calls.c.final == 1,
-            *_conditions(search),
+            *search_conditions(search),
         )
     )
     return connection.execute(query).scalar_one()
 
 
-def _conditions(search: CallSearch) -> list[ColumnElement[bool]]:
+def search_conditions(search: CallSearch) -> list[ColumnElement[bool]]:
+    """What the last attempts of the calls that a search wants fulfil, besides the period."""
     calls, teams = schema.calls.c, search.only.counted_teams
     conditions: list[ColumnElement[bool]] = [] if teams is None else [calls.team.in_(sorted(teams))]
     conditions += [

@@ -7,7 +7,7 @@ from dashboards.views.minutes import MinutesView
 from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.views.calls import MinutesQuestion, minutes_view
+from proxy.store.sql.views.live.minutes import MinutesQuestion, minutes_view
 from proxy.store.sql.views.readers import Readers
 from tests.fakes.receipts import START, a_receipt
 
@@ -129,3 +129,25 @@ def test_six_hours_have_buckets_of_five_minutes(engine: Engine) -> None:
     shown = minutes(engine, window="6h")
 
     assert (len(shown.starts), shown.bucket_s, shown.total.calls) == (72, 300, 0)
+
+
+def test_the_slowest_first_token_of_a_value_has_its_phase_for_who_sees_calls(
+    engine: Engine,
+) -> None:
+    failed: dict[str, Any] = {"outcome": Outcome.FAILED, "final": False, "duration": 2.0}
+    inserter(engine)(
+        [
+            a_call(1, THIS_MINUTE, route="lab/m", ttft=0.5, overhead=0.001, queue=None),
+            a_call(2, THIS_MINUTE, route="lab/other", ttft=None, **failed),
+            a_call(2, THIS_MINUTE, route="lab/m", attempt=1, ttft=2.5, overhead=0.001),
+        ]
+    )
+    (row,) = [row for row in minutes(engine, sees_calls=True).rows if row.value == "lab/m"]
+
+    assert row.slowest is not None
+    assert (row.slowest.ttft, row.slowest.phase, row.slowest.phase_s) == (
+        2.5,
+        "earlier attempts",
+        2.0,
+    )
+    assert [row.slowest for row in minutes(engine).rows] == [None, None]

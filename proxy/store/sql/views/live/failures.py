@@ -1,0 +1,111 @@
+"""Attempts that upstreams failed: by route, by error code, and in the upstreams' own words."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, case, func, select
+
+from dashboards.views.minutes import FailureWords, RouteFailures
+from proxy.records.receipt import IDLE_TEAM
+from proxy.store.sql import schema
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ledger.measured_calls import FAILED
+from proxy.store.sql.views.calls import CallSearch, search_conditions
+from proxy.store.sql.views.readers import Readers
+
+_MAX_ROUTES: Final = 5
+#: Groups of failures by route, code and words, the most frequent.
+_MAX_GROUPS: Final = 200
+_MAX_WORDS: Final = 5
+_CALLS: Final = schema.calls.c
+_IS_FAILED: Final = _CALLS.outcome.in_(sorted(FAILED))
+
+
+def failing_routes(
+    connection: Connection, search: CallSearch, *, has_words: bool
+) -> list[RouteFailures]:
+    """Routes with failed attempts in a period, those with most first; blocks.
+
+    Args:
+        has_words: True if the upstreams' own words may be shown.
+    """
+    failed = func.sum(case((_IS_FAILED, 1), else_=0))
+    query = (
+        select(_CALLS.route, func.count(), failed)
+        .where(*_in_period(search), _CALLS.route != "")
+        .group_by(_CALLS.route)
+        .having(failed > 0)
+        .order_by(failed.desc(), _CALLS.route)
+        .limit(_MAX_ROUTES)
+    )
+    routes = connection.execute(query).all()
+    words = _words(connection, search, [route for route, _, _ in routes]) if routes else []
+    return [
+        RouteFailures(
+            route=route,
+            attempts=attempts,
+            failed=count,
+            errors=_shown(words, route, has_words=has_words),
+        )
+        for route, attempts, count in routes
+    ]
+
+
+def failure_words(readers: Readers, question: tuple[CallSearch, str]) -> list[FailureWords]:
+    """The most frequent errors of the failed attempts of a search's calls; blocks.
+
+    Args:
+        question: The search, and the route whose attempts count; "" for the last of each call.
+    """
+    search, route = question
+    with read_transaction(readers.engine) as connection:
+        words = _words(connection, search, [route] if route else None)
+    return [each for _, each in words[:_MAX_WORDS]]
+
+
+def _shown(
+    words: Sequence[tuple[str, FailureWords]], route: str, *, has_words: bool
+) -> list[FailureWords]:
+    """The most frequent errors of a route, without words where these may not be shown."""
+    own = [each for name, each in words if name == route]
+    if has_words:
+        return own[:_MAX_WORDS]
+    counts: dict[str, int] = {}
+    for each in own:
+        counts[each.error] = counts.get(each.error, 0) + each.attempts
+    return [FailureWords(error=error, attempts=count) for error, count in counts.items()]
+
+
+def _words(
+    connection: Connection, search: CallSearch, routes: Sequence[str] | None
+) -> list[tuple[str, FailureWords]]:
+    """Failed attempts by route, code and words, the most frequent first.
+
+    Args:
+        routes: Whose attempts count; None for the last attempts of calls.
+    """
+    count = func.count()
+    of_routes = _CALLS.final == 1 if routes is None else _CALLS.route.in_(routes)
+    error = func.coalesce(func.nullif(_CALLS.error, ""), _CALLS.outcome)
+    said = func.coalesce(_CALLS.upstream_error, "")
+    query: Any = (
+        select(_CALLS.route, error, said, count)
+        .where(*_in_period(search), _IS_FAILED, of_routes)
+        .group_by(_CALLS.route, error, said)
+        .order_by(count.desc(), _CALLS.route)
+        .limit(_MAX_GROUPS)
+    )
+    return [
+        (route, FailureWords(error=code, attempts=attempts, words=words))
+        for route, code, words, attempts in connection.execute(query)
+    ]
+
+
+def _in_period(search: CallSearch) -> list[ColumnElement[bool]]:
+    return [
+        _CALLS.call_id >= id_floor(search.since),
+        _CALLS.call_id < id_floor(search.until),
+        _CALLS.team != IDLE_TEAM,
+        *search_conditions(search),
+    ]

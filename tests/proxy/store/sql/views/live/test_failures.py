@@ -1,0 +1,75 @@
+"""Failed attempts by route and code, in the upstreams' own words."""
+
+from typing import Any
+
+from sqlalchemy import Engine
+
+from dashboards.views.minutes import FailureWords, RouteFailures
+from proxy.records.receipt import Outcome, Receipt
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.ledger.measured_calls import MeasuredCalls
+from proxy.store.sql.views.calls import CallSearch
+from proxy.store.sql.views.live.failures import failing_routes, failure_words
+from proxy.store.sql.views.readers import Readers
+from tests.fakes.receipts import START, a_receipt
+
+LIMITED = "429 rate_limit_exceeded: 30 requests a minute"
+SEARCH = CallSearch(since=START - 10, until=START + 1_000)
+
+
+def attempt(n: int, **fields: Any) -> Receipt:
+    call_id = f"{id_floor(START + n)[:-6]}{n:06x}"
+    values = {"route": "lab/big", "duration": 1.0, "started": START + n}
+    return a_receipt(n, call_id=call_id, **(values | fields))
+
+
+def failure(n: int, **fields: Any) -> Receipt:
+    values = {"outcome": Outcome.FAILED, "error": "upstream_rate_limited", "status": 429}
+    return attempt(n, **(values | {"upstream_error": LIMITED} | fields))
+
+
+ATTEMPTS = [
+    failure(1, final=False),
+    attempt(1, attempt=1, route="lab/small"),
+    failure(2),
+    failure(3, error="upstream_timeout", upstream_error=""),
+    attempt(4),
+]
+
+
+def test_a_failing_route_is_named_although_another_route_answered(engine: Engine) -> None:
+    inserter(engine)(ATTEMPTS)
+    with read_transaction(engine) as connection:
+        shown = failing_routes(connection, SEARCH, has_words=True)
+        hidden = failing_routes(connection, SEARCH, has_words=False)
+
+    limited = FailureWords(error="upstream_rate_limited", attempts=2, words=LIMITED)
+    timeout = FailureWords(error="upstream_timeout", attempts=1)
+    assert shown == [
+        RouteFailures(route="lab/big", attempts=4, failed=3, errors=[limited, timeout])
+    ]
+    assert [each.words for each in hidden[0].errors] == ["", ""]
+    assert [each.attempts for each in hidden[0].errors] == [2, 1]
+
+
+def test_words_of_an_alert_are_those_of_the_route_or_of_the_last_attempts(engine: Engine) -> None:
+    inserter(engine)(ATTEMPTS)
+    measured = MeasuredCalls(ended_from=START, ended_to=START + 3.5, failed_route="lab/big")
+    of_route = CallSearch(since=START - 10, until=START + 1_000, measured=measured)
+    readers = Readers(engine)
+
+    assert failure_words(readers, (of_route, "lab/big")) == [
+        FailureWords(error="upstream_rate_limited", attempts=2, words=LIMITED)
+    ]
+    assert [(each.error, each.attempts) for each in failure_words(readers, (SEARCH, ""))] == [
+        ("upstream_rate_limited", 1),
+        ("upstream_timeout", 1),
+    ]
+
+
+def test_without_failures_no_route_is_named(engine: Engine) -> None:
+    inserter(engine)([attempt(1)])
+    with read_transaction(engine) as connection:
+        assert failing_routes(connection, SEARCH, has_words=True) == []
