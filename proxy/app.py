@@ -39,6 +39,7 @@ from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
+from proxy.services.catalog_overlay import CatalogOverlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
@@ -136,6 +137,7 @@ def _overlays(settings: Settings, opened: Store) -> Overlays:
     return Overlays(
         (
             stored_budget_overlay(settings, opened),
+            CatalogOverlay(opened.policies),
             stored_policy_overlay(settings, opened),
             switch_overlay(settings, opened),
         )

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from proxy.catalog.catalog import Catalog
+from proxy.catalog.engine_layer import EngineEntry
 from proxy.catalog.load import load
 from proxy.engines.adapters.by_engine import catalog_entry
 from proxy.engines.profile_file import parse_profiles
@@ -41,18 +42,47 @@ MAX_FILE_BYTES: Final = 4 << 20
 FileStamps: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
+class CatalogSource(msgspec.Struct, frozen=True):
+    """The texts that a catalog is made of, as they were read.
+
+    Attributes:
+        user: That of the operator's file; None for none.
+        file: Name of that file.
+    """
+
+    shipped: str
+    user: str | None
+    file: str
+    engines: Sequence[EngineEntry]
+    passes_unlisted: bool
+
+    def load(self, stored: str = "") -> Catalog:
+        """The catalog, with what people set on pages.
+
+        Raises:
+            InvalidFile: With every problem found.
+        """
+        names = "models.toml", self.file
+        catalog = load(self.shipped, self.user, names=names, engines=self.engines, stored=stored)
+        if not self.passes_unlisted:
+            return catalog.refusing_unlisted()
+        return catalog.passing_to(upstreams_with_keys(catalog))
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """The catalog, the engines and the policies that are in force together.
 
     Attributes:
         engines: Profiles of self-hosted engines, by name; the catalog has their replicas.
         upstreams_with_keys: Upstreams that can be asked: they have the key they need.
+        source: The texts of the catalog; None where it was not read from files.
     """
 
     catalog: Catalog
     policies: Policies
     upstreams_with_keys: Collection[str] = ()
     engines: Mapping[str, EngineProfile] = {}
+    source: CatalogSource | None = None
 
 
 #: Gets ready for a snapshot, or raises ``OperatorError``; its result makes it hold, at
@@ -102,6 +132,18 @@ def read_engines(settings: Settings) -> dict[str, EngineProfile]:
 def read_catalog(settings: Settings, engines: Mapping[str, EngineProfile] | None = None) -> Catalog:
     """The shipped catalog, the engines over it, and the user's file over both.
 
+    Raises:
+        InvalidFile: With every problem found.
+        OSError: If a file cannot be read.
+    """
+    return read_catalog_source(settings, engines).load()
+
+
+def read_catalog_source(
+    settings: Settings, engines: Mapping[str, EngineProfile] | None = None
+) -> CatalogSource:
+    """The texts of the catalog.
+
     Args:
         settings: They name the files.
         engines: The profiles, where they were read already.
@@ -117,10 +159,7 @@ def read_catalog(settings: Settings, engines: Mapping[str, EngineProfile] | None
     user = None
     if settings.catalog is not None:
         user = decode_toml(read_file(settings.catalog), file)
-    catalog = load(shipped, user, names=("models.toml", file), engines=entries)
-    if not settings.pass_unlisted_models:
-        return catalog.refusing_unlisted()
-    return catalog.passing_to(upstreams_with_keys(catalog))
+    return CatalogSource(shipped, user, file, entries, settings.pass_unlisted_models)
 
 
 def read_policies(settings: Settings, catalog: Catalog | None = None) -> Policies:
@@ -152,9 +191,10 @@ def read_snapshot(settings: Settings) -> Snapshot:
         OSError: If a file cannot be read.
     """
     engines = read_engines(settings)
-    catalog = read_catalog(settings, engines)
+    source = read_catalog_source(settings, engines)
+    catalog = source.load()
     policies = read_policies(settings, catalog)
-    return Snapshot(catalog, policies, upstreams_with_keys(catalog), engines)
+    return Snapshot(catalog, policies, upstreams_with_keys(catalog), engines, source)
 
 
 def count_policies(policies: Policies) -> str:

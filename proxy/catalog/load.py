@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -64,6 +64,8 @@ class _Known(NamedTuple):
     predecessors: Predecessors = Predecessors()
 
 
+#: Where problems of models and aliases that people set on pages are said to be.
+STORED_SOURCE: Final = "pages"
 _NOWHERE = Upstream(name="", kind="openai", base_url="")
 
 
@@ -73,22 +75,23 @@ def load(
     *,
     names: tuple[str, str] = ("models.toml", "catalog.toml"),
     engines: Sequence[EngineEntry] = (),
+    stored: str = "",
 ) -> Catalog:
     """Read the catalog from these texts.
 
     Args:
-        shipped: The text of the catalog that comes with Thriftgate.
-        user: The text of the user's own, whose entries go over the shipped ones; None for none.
+        shipped: That of the catalog that comes with Thriftgate.
+        user: That of the user's own, whose entries go over the shipped ones; None for none.
         names: Names of the two in problems.
         engines: Engines whose replicas are upstreams, and whose models are routed to them; the
             user's entries go over these, too.
+        stored: Models and aliases set on pages, as a file; the user's entries go over these.
 
     Raises:
         InvalidFile: With every problem found, if any is more than a warning.
     """
     problems: list[Problem] = []
-    trees = [_parse_shipped(shipped, names[0])]
-    trees += [] if user is None else [parse_toml(user, names[1])]
+    trees = _trees((shipped, names[0]), (stored or None, STORED_SOURCE), (user, names[1]))
     files = [TableReader(tree, keys(TOP_FIELDS), problems) for tree in trees]
     stated = {node.value["id"].value for node in files[0].elements("models")}
     files[1:1] = _engine_files(engines, stated, problems)
@@ -147,6 +150,12 @@ def _unlisted_models(
         default=upstreams.get(default),
         predecessors=predecessors,
     )
+
+
+def _trees(shipped: tuple[str, str], *files: tuple[str | None, str]) -> list[Node]:
+    """The trees of these texts, each with its file's name; None is no file."""
+    trees = [parse_toml(text, name) for text, name in files if text is not None]
+    return [_parse_shipped(*shipped), *trees]
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,8 @@ from slo.toml.nodes import Node
 from slo.toml.problems import Problem
 from slo.toml.table_reader import TableReader, checked_value
 
-_BUCKETS = TokenRates.__struct_fields__
+RATES = TokenRates.__struct_fields__
+"""Names of the rates of a price."""
 _TIERS = ("batch", "flex", "priority", "ultrafast")
 _EVER = float("-inf")
 
@@ -43,7 +44,7 @@ def _apply_change(before: Node, change: Node, problems: list[Problem]) -> Node:
     if "since" not in later.nodes:
         problems.append(change.problem("has no since", "write the day it is valid from"))
     fields: dict[str, Node] = before.value
-    moves = any(bucket in later.nodes for bucket in _BUCKETS)
+    moves = any(bucket in later.nodes for bucket in RATES)
     if moves and "long" in fields and "long" not in later.nodes:
         problems.append(change.problem("moves rates but not those of long calls", "restate long"))
     service = {**_surviving_tiers(fields, moves=moves), **_entries(later, "service", _TIERS)}
@@ -95,7 +96,7 @@ def _rates(table: TableReader) -> TokenRates:
     """The rates a table says; suspicious ones are warned about."""
     nodes = table.nodes
     rates = TokenRates(
-        **{key: numbers.nanos(nodes[key], table.problems) for key in _BUCKETS if key in nodes}
+        **{key: numbers.nanos(nodes[key], table.problems) for key in RATES if key in nodes}
     )
     if rates.input is not None and (rates.cache_read or 0) > rates.input:
         what = "is dearer than input"
@@ -111,7 +112,7 @@ def _rates(table: TableReader) -> TokenRates:
 def _steps(table: TableReader) -> tuple[PriceStep, ...]:
     steps: list[PriceStep] = []
     for node in table.elements("long"):
-        step = TableReader(node, (*_BUCKETS, "above"), table.problems)
+        step = TableReader(node, (*RATES, "above"), table.problems)
         above = step.get("above", int)
         if above is None:
             table.problems.append(node.problem("has no above", "write above = 200_000"))
@@ -127,7 +128,7 @@ def _listed_sheet(node: Node, standard: PriceSheet, problems: list[Problem]) -> 
     Where long calls have rates of their own at standard service and are not listed here, what
     they cost at this service is unknown.
     """
-    table = TableReader(node, (*_BUCKETS, "long"), problems)
+    table = TableReader(node, (*RATES, "long"), problems)
     unknown = tuple(PriceStep(above=step.above, rates=TokenRates()) for step in standard.steps)
     return PriceSheet(rates=_rates(table), steps=_steps(table) or unknown)
 
@@ -138,10 +139,10 @@ def _scale_sheet(
     """The standard sheet times a factor."""
 
     def scale(rates: TokenRates) -> TokenRates:
-        exact = {key: (getattr(rates, key) or 0) * factor for key in _BUCKETS}
+        exact = {key: (getattr(rates, key) or 0) * factor for key in RATES}
         if any(rate.denominator != 1 for rate in exact.values()):
             problems.append(node.problem("makes prices of over 9 decimals", "list the rates"))
-        priced = [key for key in _BUCKETS if getattr(rates, key) is not None]
+        priced = [key for key in RATES if getattr(rates, key) is not None]
         return TokenRates(**{key: int(exact[key]) for key in priced})
 
     steps = tuple(PriceStep(above=step.above, rates=scale(step.rates)) for step in standard.steps)

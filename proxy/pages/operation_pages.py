@@ -169,7 +169,12 @@ class OperationPages(Pages):
         if is_unpriced:
             listed = [model for model in listed if not all(one.is_priced for one in model.routes)]
         return await self.site.html(
-            "models.html", viewer, models=listed, wanted=search, is_unpriced=is_unpriced
+            "models.html",
+            viewer,
+            models=listed,
+            wanted=search,
+            is_unpriced=is_unpriced,
+            setup=await policy_setup(self.operations.policies, viewer, "models"),
         )
 
     @route("GET", "/engines")

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from datetime import date
 
 
 def toml_value(value: object) -> str:
-    """A text, number or truth value as TOML, or an array or inline table of them.
+    """A text, number, date or truth value as TOML, or an array or inline table of them.
 
     JSON's escapes of texts are some of TOML's, which wants one more character escaped.
 
@@ -13,6 +14,8 @@ def toml_value(value: object) -> str:
     """
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, Mapping):

@@ -17,6 +17,7 @@ from starlette.routing import Mount
 from compaction.policy import CompactionMode
 from dashboards.access import Role
 from proxy.app_context import AppContext
+from proxy.catalog.catalog import Catalog
 from proxy.configuration import read_snapshot
 from proxy.pages.access.known_browsers import KnownBrowsers
 from proxy.pages.access.sessions import AdminSessions
@@ -45,6 +46,7 @@ from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Overlays, Reloader
 from proxy.services.budgets.setup import BudgetOverlay
+from proxy.services.catalog_overlay import CatalogOverlay
 from proxy.services.fast_path.setup import SwitchOverlay
 from proxy.services.policy_overlay import PolicyOverlay
 from proxy.settings import Settings
@@ -114,7 +116,6 @@ class Dashboard:
         settings = Settings(folder=self.folder, policies=policies)
         snapshot = read_snapshot(settings)
         self.reloader = reloader = Reloader(settings, snapshot, self.now, overlays(store))
-        catalog = snapshot.catalog
         objectives = ObjectivesResource(self.board, store, ask, self.now)
         operations = Operations(
             objectives=objectives,
@@ -130,7 +131,7 @@ class Dashboard:
             features=FeaturesResource(store, ask, CompactionMode.OFF, self.now),
             fast_path_switches=FastPathSwitchesResource(store, reloader, self.now),
             policies=StoredPoliciesResource(store, ask, reloader, settings, self.now),
-            models=ModelsResource(lambda: catalog, lambda _: True, self.folder, self.now),
+            models=ModelsResource(self._catalog, lambda _: True, self.folder, self.now),
             configuration=ConfigurationResource(
                 settings, reloader, (list, reloader.notes), self._record, ask, self.now
             ),
@@ -138,7 +139,7 @@ class Dashboard:
         ledger = LedgerResources.of(
             store,
             (ask, LoopTasks()),
-            lambda: catalog,
+            self._catalog,
             lambda: reloader.snapshot.policies.objectives,
             self.now,
         )
@@ -178,6 +179,9 @@ class Dashboard:
 
     def now(self) -> float:
         return NOW
+
+    def _catalog(self) -> Catalog:
+        return self.reloader.snapshot.catalog
 
     def add_person(self, name: str, role: Role, *teams: str) -> UserRecord:
         return self.store.users.create(name, role, teams, now=NOW)
@@ -234,6 +238,7 @@ def overlays(store: Store) -> Overlays:
     return Overlays(
         [
             BudgetOverlay(store.budgets),
+            CatalogOverlay(store.policies),
             PolicyOverlay(store.policies),
             SwitchOverlay(store.fast_path_switches),
         ]

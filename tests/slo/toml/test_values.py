@@ -1,6 +1,7 @@
 """Values that were written are read as the same again."""
 
 import tomllib
+from datetime import date
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,10 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_a_written_value_is_read_as_the_same(value):
     assert tomllib.loads(f"key = {toml_value(value)}") == {"key": value}
+
+
+def test_a_day_is_written_bare():
+    assert toml_value({"since": date(2027, 1, 1)}) == "{ since = 2027-01-01 }"
 
 
 def test_a_character_that_json_leaves_and_toml_forbids_is_escaped():

@@ -10,13 +10,13 @@ from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.budget_owners import BudgetOwners
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
-from proxy.pages.resources.policies.policy_previews import PolicyPreview, run_dry
+from proxy.pages.resources.policies.policy_previews import PolicyPreview, answer_or_none
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.sql.settings.stored_budgets import BUDGET_CHANGES, StoredBudget
-from proxy.store.sql.views.setup.dry_runs import DryRunQuestion
+from proxy.store.sql.views.setup.dry_runs import DryRunQuestion, dry_run
 from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.objectives.toml_writer import dollars_text
@@ -113,7 +113,7 @@ class StoredBudgetsResource(Resource):
             policy=budget,
             toml=budget_toml(budget),
             toml_in_force="".join(map(budget_toml, in_force)),
-            dry_run=await run_dry(self._ask, question),
+            dry_run=await answer_or_none(self._ask, dry_run, question),
         )
 
     async def undo(self, viewer: Viewer, name: str) -> None:

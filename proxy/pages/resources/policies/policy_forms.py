@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dashboards.access import Action
+from proxy.catalog import prices
+from proxy.catalog.entries import MODEL_FIELDS, ROUTE_FIELDS
+from proxy.catalog.page_entries import read_array
 from proxy.errors import CallerError
+from proxy.services.policy_overlay import STORED_KINDS
 from proxy.store.sql.settings.stored_policies import NOUNS
 from slo.alert import Severity
 from slo.budgets.budget import UnpricedPolicy
 from slo.objectives.objective import Enforce, Metric, RequestKind
+from slo.policies.entries import TEAM
 from slo.policies.file import KINDS
 from slo.policies.reports import ReportInterval
 from slo.policies.sinks import SinkKind
@@ -18,8 +23,10 @@ from slo.toml.problems import InvalidFile
 
 _MAX_CHARS: Final = 2_000
 #: Fields that hold an array of texts, which people write with commas.
-_LISTS: Final = frozenset({"on_exceed", "cheaper", "ladder", "by", "mail_to"})
-_NUMBERS: Final = frozenset({"p", "floor", "clear", "min_prompt"})
+_LISTS: Final = frozenset(
+    {"on_exceed", "cheaper", "ladder", "by", "mail_to", "fallbacks", "when_too_long", "can"}
+)
+_NUMBERS: Final = frozenset({"p", "floor", "clear", "min_prompt", "window", "max_output"})
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "metric": tuple(Metric),
     "enforce": tuple(Enforce),
@@ -42,6 +49,18 @@ _EXAMPLES: Final = {
     "ladder": "elsewhere, gpt-5.6-luna",
     "by": "team, feature",
     "mail_to": "ann@example.com, ben@example.com",
+    "routes": "openai, azure/my-deployment",
+    "like": "gpt-5.4-mini",
+    "fallbacks": "gpt-5.4-mini",
+    "discount": "0.12",
+    "can": "tools, schema, vision",
+    "alias": "claude-*",
+    "model": "gpt-5.4-mini",
+    "since": "2027-01-01; empty for always",
+    "input": "1.25",
+    "cache_read": "0.125",
+    "output": "10",
+    "long": '[{ above = 272_000, input = "2.50", output = "15" }]',
 }
 #: Words before the field's own name; others say enough by their name.
 _LABELS: Final = {
@@ -64,7 +83,23 @@ _LABELS: Final = {
     "by": "Grouped by",
     "mail_to": "Mail to",
     "time_zone": "Time zone",
+    "like": "As another model",
+    "routes": "Upstreams, in order",
+    "discount": "Discount, 0 to 1",
+    "window": "Most prompt tokens",
+    "max_output": "Most generated tokens",
+    "fallbacks": "Fallback models",
+    "when_too_long": "Models for longer prompts",
+    "can": "It can",
+    "since": "From",
+    "input": "Input, $ per million tokens",
+    "cache_read": "Cache read",
+    "output": "Output",
+    "long": "Long prompts",
+    "alias": "Name that callers ask for",
+    "model": "Model that answers",
 }
+_ROUTE_KEYS: Final = ("upstream", "model")
 #: Fields that stand in the file alone.
 _FILE_ONLY: Final = frozenset({"alert_at", "stages"})
 
@@ -79,9 +114,11 @@ class PolicyForm:
         section: The page that has the form, by its name in the menu.
         action: The action that people must be allowed to set one.
         fields: The fields of its table that have an input.
+        stored_as: The kind that is stored; prices are part of their model.
     """
 
     kind: str
+    stored_as: str
     title: str
     section: str
     action: Action
@@ -90,7 +127,7 @@ class PolicyForm:
     @property
     def noun(self) -> str:
         """Word for one of them."""
-        return NOUNS[self.kind]
+        return NOUNS.get(self.kind, "price")
 
     @property
     def page(self) -> str:
@@ -105,20 +142,45 @@ def _file_fields(kind: str) -> tuple[Field, ...]:
     return tuple(reversed(by_key.values()))
 
 
+_MODEL_NAME: Final = Field("name", str, "", "the name callers use", missing="write a name")
+_MODEL_KEYS: Final = (
+    *("like", "routes", "discount", "window", "max_output", "can", "fallbacks", "when_too_long"),
+)
+_FIELDS: Final[Mapping[str, tuple[Field, ...]]] = {
+    **{kind: _file_fields(kind) for kind in STORED_KINDS},
+    "models": (
+        _MODEL_NAME,
+        *(field for field in (*MODEL_FIELDS, *ROUTE_FIELDS) if field.key in _MODEL_KEYS),
+    ),
+    "prices": (
+        _MODEL_NAME,
+        *(field for field in prices.FIELDS if field.key == "since"),
+        *(field for field in prices.FIELDS if field.key in {"long", *prices.RATES}),
+    ),
+    "model_aliases": (
+        TEAM,
+        Field("alias", str, "", "the name that callers ask for", missing="write a name"),
+        Field("model", str, "", "the model that answers", missing="write a model's name"),
+    ),
+}
+_SETUP: Final = Action.CHANGE_CONFIGURATION
 POLICY_FORMS: Final[Mapping[str, PolicyForm]] = {
     kind: PolicyForm(
-        kind=kind, title=title, section=section, action=action, fields=_file_fields(kind)
+        kind=kind,
+        stored_as="models" if kind == "prices" else kind,
+        title=title,
+        section=section,
+        action=action,
+        fields=_FIELDS[kind],
     )
     for kind, title, section, action in (
-        (
-            "ceilings",
-            "Set a ceiling on what a call may cost",
-            "objectives",
-            Action.CHANGE_CONFIGURATION,
-        ),
-        ("objectives", "Set an objective", "objectives", Action.CHANGE_CONFIGURATION),
-        ("sinks", "Add a sink", "budgets", Action.CHANGE_CONFIGURATION),
+        ("ceilings", "Set a ceiling on what a call may cost", "objectives", _SETUP),
+        ("objectives", "Set an objective", "objectives", _SETUP),
+        ("sinks", "Add a sink", "budgets", _SETUP),
         ("reports", "Schedule a report", "reports", Action.SCHEDULE_REPORTS),
+        ("models", "Add a model, or change one", "models", _SETUP),
+        ("prices", "Set prices, now or from a day on", "models", _SETUP),
+        ("model_aliases", "Have a name mean another model", "models", _SETUP),
     )
 }
 """The form of each kind of policy that people set."""
@@ -174,15 +236,15 @@ def policy_fields(kind: str, form: Mapping[str, str]) -> dict[str, Any]:
             raise CallerError(
                 f"{key} has over {_MAX_CHARS:,} characters.", code="invalid_form", param=key
             )
-    return {key: _value(key, text) for key, text in texts.items()}
+    try:
+        return {key: _value(key, text) for key, text in texts.items()}
+    except InvalidFile as invalid:
+        raise invalid_policy_error(invalid) from None
 
 
 def form_texts(fields: Mapping[str, Any]) -> dict[str, str]:
     """The texts of a form that stand for these fields."""
-    return {
-        key: ", ".join(value) or "none" if isinstance(value, list) else str(value)
-        for key, value in fields.items()
-    }
+    return {key: _text(key, value) for key, value in fields.items()}
 
 
 def invalid_policy_error(invalid: InvalidFile) -> CallerError:
@@ -194,7 +256,25 @@ def invalid_policy_error(invalid: InvalidFile) -> CallerError:
     return CallerError(" ".join(faults), code="invalid_policy")
 
 
+def _text(key: str, value: object) -> str:
+    if key == "routes" and isinstance(value, list):
+        return ", ".join("/".join(filter(None, map(one.get, _ROUTE_KEYS))) for one in value)
+    if isinstance(value, Mapping):
+        return f"{len(value.get('changes', ()))} changes" if "changes" in value else "set"
+    return ", ".join(value) or "none" if isinstance(value, list) else str(value)
+
+
+def _route(text: str) -> dict[str, str]:
+    """The route of a text such as ``azure/my-deployment``."""
+    upstream, _, model = text.partition("/")
+    return {"upstream": upstream, "model": model} if model else {"upstream": upstream}
+
+
 def _value(key: str, text: str) -> object:
+    if key == "long":
+        return read_array(text, key)
+    if key == "routes":
+        return [_route(part.strip()) for part in text.split(",") if part.strip()]
     if key in _LISTS:
         parts = [part.strip() for part in text.split(",")]
         return [] if parts == ["none"] else [part for part in parts if part]

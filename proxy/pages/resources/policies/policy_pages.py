@@ -2,36 +2,38 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from dashboards.access import Viewer
-from proxy.pages.resources.policies.policy_forms import (
-    POLICY_FORMS,
-    form_inputs,
-    policy_fields,
-    policy_form,
-)
+from proxy.pages.resources.policies.policy_forms import form_inputs, policy_fields, policy_form
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
 from proxy.pages.site import Pages, form, redirect
 from proxy.pages.viewing import FormFields
 from slo.policies.toml_text import toml_difference
+
+#: Words for what a page's forms set.
+_TITLES: Final = {
+    "objectives": "Ceilings and objectives",
+    "budgets": "Sinks",
+    "reports": "Reports",
+    "models": "Models, prices and aliases",
+}
 
 
 async def policy_setup(
     policies: StoredPoliciesResource, viewer: Viewer, section: str
 ) -> Mapping[str, Any] | None:
     """Values for the forms of a page; None for those who may set no policy there."""
-    kinds = policies.settable_kinds(viewer)
-    forms = [POLICY_FORMS[kind] for kind in kinds if POLICY_FORMS[kind].section == section]
+    forms = [shown for shown in policies.forms(viewer) if shown.section == section]
     if not forms:
         return None
     named = {shown.kind for shown in forms}
     stored = (await policies.list(viewer)).policies
     removed = await policies.removals(viewer)
     return {
-        "title": " and ".join(f"{shown.noun}s" for shown in forms).capitalize(),
+        "title": _TITLES[section],
         "forms": {shown.kind: shown for shown in forms},
         "inputs": {shown.kind: form_inputs(shown) for shown in forms},
         "stored": None if stored is None else [one for one in stored if one.kind in named],

@@ -1,10 +1,10 @@
 """A policy before it is set: its table, its difference to what is in force, and its trial."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from dashboards.report_periods import current_period, last_period, period_name
@@ -14,10 +14,13 @@ from proxy.pages.store_questions import StoreQuestions, view_itself
 from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
 from proxy.services.reports.report_delivery import SETTLE_S, configured_senders
 from proxy.settings import Settings, upstream_keys
-from proxy.store.sql.views.setup.dry_runs import DryRun, DryRunQuestion, dry_run
+from proxy.store.sql.views.readers import Readers
+from proxy.store.sql.views.setup.dry_runs import DryRun
 from slo.budgets.budget import EVERY
 from slo.policies.reports import ScheduledReport
 from slo.policies.sinks import Sink
+
+Q = TypeVar("Q")
 
 _SENDS_SHOWN: Final = 3
 
@@ -69,8 +72,10 @@ class PolicyPreview:
     problems: Sequence[str] = ()
 
 
-async def run_dry(ask: StoreQuestions, question: DryRunQuestion) -> DryRun | None:
-    """The trial of a policy on the calls of yesterday; None while the ledger is away."""
+async def answer_or_none(
+    ask: StoreQuestions, dry_run: Callable[[Readers, Q], DryRun], question: Q
+) -> DryRun | None:
+    """The trial on the calls of yesterday; None while the ledger is away."""
     try:
         return await ask.view("dry run", dry_run, question, view_itself)
     except Unready:

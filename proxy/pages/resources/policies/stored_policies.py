@@ -8,24 +8,34 @@ from dashboards.access import Action, Viewer
 from dashboards.views.access import AuditEntryView
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
+from proxy.pages.resources.policies.catalog_entries import CatalogEntries, CatalogEntry
 from proxy.pages.resources.policies.policy_forms import (
+    POLICY_FORMS,
+    PolicyForm,
     form_texts,
     invalid_policy_error,
     policy_form,
 )
 from proxy.pages.resources.policies.policy_previews import (
     PolicyPreview,
+    answer_or_none,
     report_schedule,
-    run_dry,
     sink_problems,
 )
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
-from proxy.services.policy_overlay import checked_policy, policy_names, settable_kinds
+from proxy.services.catalog_overlay import CATALOG_KINDS, entry_text
+from proxy.services.policy_overlay import (
+    STORED_KINDS,
+    checked_policy,
+    policy_names,
+    settable_kinds,
+)
 from proxy.settings import Settings
 from proxy.store.sql.settings.stored_policies import NOUNS, StoredPolicy
-from proxy.store.sql.views.setup.dry_runs import DryRunQuestion
+from proxy.store.sql.views.setup.dry_runs import DryRunQuestion, dry_run
+from proxy.store.sql.views.setup.price_trials import price_dry_run
 from proxy.store.store import Store
 from slo.budgets.budget import EVERY
 from slo.budgets.ceiling import Ceiling
@@ -81,10 +91,17 @@ class StoredPoliciesResource(Resource):
     _settings: Settings
     _now: Clock
 
-    def settable_kinds(self, viewer: Viewer) -> Sequence[str]:
-        """The kinds of policies that the viewer may set."""
-        kinds = settable_kinds(self._settings)
-        return [kind for kind in kinds if viewer.may(policy_form(kind).action)]
+    def __post_init__(self) -> None:
+        self._catalog = CatalogEntries(self._reloader)
+
+    def forms(self, viewer: Viewer) -> Sequence[PolicyForm]:
+        """The forms of what the viewer may set."""
+        kinds = self._settable_kinds()
+        forms = POLICY_FORMS.values()
+        return [form for form in forms if form.stored_as in kinds and viewer.may(form.action)]
+
+    def _settable_kinds(self) -> Sequence[str]:
+        return (*settable_kinds(self._settings), *CATALOG_KINDS)
 
     @route("GET", "/policies/stored", name="list_stored_policies")
     async def list(self, viewer: SignedIn) -> StoredPoliciesView:
@@ -103,17 +120,39 @@ class StoredPoliciesResource(Resource):
 
     async def preview(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> PolicyPreview:
         """A policy with its trial; raises as ``set``."""
-        policy = await self._check_policy(viewer, kind, fields)
-        earlier = await self._find(kind, policy.name)
+        stored_as = policy_form(kind).stored_as
+        composed = await self._compose(viewer, kind, fields)
+        policy = await self._check_policy(viewer, stored_as, composed)
+        earlier = await self._find(stored_as, policy.name)
+        before = None if earlier is None else earlier.fields
+        if kind == "prices" and (base := self._catalog.base_price(fields, before or {})):
+            before = {"name": policy.name, **(before or {}), "price": base}
         return PolicyPreview(
             policy=policy,
-            toml=table_text(kind, fields),
-            toml_in_force="" if earlier is None else table_text(kind, earlier.fields),
-            **await self._trial(policy),
+            toml=_toml(stored_as, composed),
+            toml_in_force="" if before is None else _toml(stored_as, before),
+            **await self._trial(kind, policy, fields),
         )
 
-    async def _trial(self, policy: object) -> dict[str, Any]:
+    async def _compose(
+        self, viewer: Viewer, kind: str, fields: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The fields to keep of those of a form."""
+        form = policy_form(kind)
+        check_allowed(viewer, form.action)
+        if form.stored_as not in CATALOG_KINDS:
+            return fields
+        earlier = await self._find(form.stored_as, fields.get("name", ""))
+        return self._catalog.compose(kind, fields, earlier)
+
+    async def _trial(self, kind: str, policy: Any, fields: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - by kind
         """The fields of a preview that say what the policy would do."""
+        if kind == "prices":
+            since = fields.get("since", "")
+            prices = self._catalog.price_question(policy, since, self._now())
+            return {"dry_run": await answer_or_none(self._ask, price_dry_run, prices)}
+        if isinstance(policy, CatalogEntry):
+            return {}
         if isinstance(policy, Sink):
             return {"problems": sink_problems(policy)}
         if isinstance(policy, ScheduledReport):
@@ -122,7 +161,7 @@ class StoredPoliciesResource(Resource):
             return {"schedule": schedule, "problems": problems}
         assert isinstance(policy, Ceiling | Objective)  # noqa: S101 - the other kinds
         question = DryRunQuestion(policy, self._now(), self._tariffs())
-        return {"dry_run": await run_dry(self._ask, question)}
+        return {"dry_run": await answer_or_none(self._ask, dry_run, question)}
 
     async def set(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> None:
         """Sets a policy; gateways follow within seconds.
@@ -131,6 +170,10 @@ class StoredPoliciesResource(Resource):
             CallerError: It breaks a rule, its team does not exist, the policies file has one of
                 this name, there are too many, or it cannot take effect.
         """
+        composed = await self._compose(viewer, kind, fields)
+        await self._set(viewer, policy_form(kind).stored_as, composed)
+
+    async def _set(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> None:
         await self._check_policy(viewer, kind, fields)
         now = self._now()
         try:
@@ -164,23 +207,27 @@ class StoredPoliciesResource(Resource):
         if before is None:
             await self.remove(viewer, kind, name)
         else:
-            await self.set(viewer, kind, before)
+            await self._set(viewer, kind, before)
 
     async def _check_policy(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401 - by kind
         """The policy of these fields, if the viewer may set it; else raises CallerError."""
         check_allowed(viewer, policy_form(kind).action)
         try:
-            policy = checked_policy(kind, fields, self._reloader.snapshot)
+            if kind in CATALOG_KINDS:
+                stored = await self._store.ask(self._store.policies.all)
+                policy: Any = await self._catalog.check(kind, fields, stored)
+            else:
+                policy = checked_policy(kind, fields, self._reloader.snapshot)
         except InvalidFile as invalid:
             raise invalid_policy_error(invalid) from None
-        if kind not in settable_kinds(self._settings):
+        if kind not in self._settable_kinds():
             raise CallerError(
                 f"No {kind} are kept without a policies file, which may be empty: set"
                 " THRIFTGATE_POLICIES and restart.",
                 code="no_policies_file",
                 status=409,
             )
-        if policy.name in policy_names(self._reloader.file_policies, kind):
+        if kind in STORED_KINDS and policy.name in policy_names(self._reloader.file_policies, kind):
             raise CallerError(
                 f"The policies file has {policy.name} in its {kind}; change it there.",
                 code="policy_in_file",
@@ -227,17 +274,21 @@ class StoredPoliciesResource(Resource):
         }
 
     def _view(self, stored: StoredPolicy) -> StoredPolicyView:
-        in_file = policy_names(self._reloader.file_policies, stored.kind)
-        in_force = policy_names(self._reloader.snapshot.policies, stored.kind)
         return StoredPolicyView(
             kind=stored.kind,
             name=stored.name,
-            toml=table_text(stored.kind, stored.fields),
+            toml=_toml(stored.kind, stored.fields),
             texts=form_texts(stored.fields),
-            in_force=stored.name in in_force - in_file,
+            in_force=self._is_in_force(stored),
             changed_by=stored.changed_by,
             changed_at=stored.changed_at,
         )
+
+    def _is_in_force(self, stored: StoredPolicy) -> bool:
+        if stored.kind in CATALOG_KINDS:
+            return self._catalog.is_in_force(stored)
+        in_file = policy_names(self._reloader.file_policies, stored.kind)
+        return stored.name in policy_names(self._reloader.snapshot.policies, stored.kind) - in_file
 
     def _read_removed(self) -> Sequence[tuple[str, AuditEntryView]]:
         """The newest removal of each policy that is gone; blocks."""
@@ -246,3 +297,8 @@ class StoredPoliciesResource(Resource):
         entries = self._store.audit.changes_between(now - _WEEK_S, now + 1, _REMOVALS, _MAX_REMOVED)
         newest = {(_REMOVALS[entry.action], entry.subject): entry for entry in reversed(entries)}
         return [(place[0], entry) for place, entry in newest.items() if place not in stored]
+
+
+def _toml(kind: str, fields: Mapping[str, Any]) -> str:
+    """A policy or an entry of the catalog as its file would say it."""
+    return entry_text(kind, fields) if kind in CATALOG_KINDS else table_text(kind, fields)

@@ -19,12 +19,14 @@ from proxy.store.sql.timestamps import micros, seconds
 #: Policies of all kinds that are kept.
 MAX_STORED_POLICIES: Final = 500
 _VERBS: Final = ("create", "change", "remove")
-#: Words of the audit log for a policy of each kind that people set.
+#: Words of the audit log for a policy, or an entry of the catalog, of each kind that people set.
 NOUNS: Final[Mapping[str, str]] = {
     "ceilings": "ceiling",
     "objectives": "objective",
     "sinks": "sink",
     "reports": "report",
+    "models": "model",
+    "model_aliases": "model alias",
 }
 _SET: Final = upsert(schema.stored_policies, update_clause("fields", "changed_by", "changed_at"))
 

@@ -14,13 +14,14 @@ from slo.objectives.objective import STAGE_METRICS, Objective
 from slo.price import Tariff
 from slo.trials.budget_trial import BudgetTrial, try_budget
 from slo.trials.feature_trials import CeilingTrial, ObjectiveTrial, try_ceiling, try_objective
+from slo.trials.price_trial import PriceTrial
 from slo.window import window_start
 
 _NO_LABELS: Final = "The ledger has no labels of calls, so this cannot be tried."
 _NO_USERS: Final = "The ledger has end users by keyed hashes alone, so this cannot be tried."
 _NO_STAGES: Final = "Stages of calls are not read here, so this cannot be tried."
 
-Trial: TypeAlias = BudgetTrial | CeilingTrial | ObjectiveTrial
+Trial: TypeAlias = BudgetTrial | CeilingTrial | ObjectiveTrial | PriceTrial
 
 
 class DryRunQuestion(msgspec.Struct, frozen=True):

@@ -1,0 +1,167 @@
+"""Models, prices and aliases that people set on pages: composed, checked, and tried."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.page_entries import plain_value, stated_models, with_price
+from proxy.configuration import CatalogSource
+from proxy.errors import CallerError
+from proxy.reloading import Reloader
+from proxy.services.catalog_overlay import CATALOG_KINDS, catalog_text
+from proxy.store.sql.settings.stored_policies import StoredPolicy
+from proxy.store.sql.views.setup.price_trials import PriceQuestion
+from slo.budgets.budget import EVERY
+from slo.toml.nodes import parse_toml
+from slo.trials.price_trial import RoutePrices
+
+_ROUTING: Final = frozenset({"routes", "upstream", "model"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogEntry:
+    """A checked entry of the catalog.
+
+    Attributes:
+        catalog: The catalog with it.
+    """
+
+    name: str
+    team: str
+    catalog: Catalog
+
+
+@dataclass(eq=False)
+class CatalogEntries:
+    """Entries of the catalog over the operator's file, which wins."""
+
+    _reloader: Reloader
+
+    def compose(
+        self, kind: str, fields: Mapping[str, Any], earlier: StoredPolicy | None
+    ) -> Mapping[str, Any]:
+        """The fields to keep of those of a form; prices and other fields go on beside each other.
+
+        Raises:
+            CallerError: The model has no prices that could be set here.
+        """
+        if kind == "model_aliases":
+            missing = [key for key in ("alias", "model") if not fields.get(key)]
+            if missing:
+                raise CallerError(f"{' and '.join(missing)}: missing.", code="invalid_policy")
+            team = fields.get("team", EVERY)
+            return {**fields, "team": team, "name": f"{fields['alias']} of {team}"}
+        if not fields.get("name"):
+            raise CallerError("name is missing; write a model's name.", code="invalid_policy")
+        kept = {} if earlier is None else dict(earlier.fields)
+        if kind == "models":
+            return {**fields, **({"price": kept["price"]} if "price" in kept else {})}
+        change = {key: value for key, value in fields.items() if key != "name"}
+        _check_day(change.get("since", "2000-01-01"))
+        return with_price({"name": fields["name"], **kept}, self.base_price(fields, kept), change)
+
+    def base_price(self, fields: Mapping[str, Any], kept: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The prices of a model until now; {} where none are known."""
+        if isinstance(kept.get("price"), Mapping):
+            return dict(kept["price"])
+        model = self._stated(self._source.shipped).get(fields["name"], {})
+        if any("price" in route for route in model.get("routes", ())):
+            raise CallerError(
+                f"The routes of {fields['name']} have prices of their own; change them in the file"
+                " that THRIFTGATE_CATALOG names.",
+                code="invalid_policy",
+            )
+        price = model.get("price")
+        return dict(price) if isinstance(price, Mapping) else {}
+
+    async def check(
+        self, kind: str, fields: Mapping[str, Any], stored: Sequence[StoredPolicy]
+    ) -> CatalogEntry:
+        """The entry, if the catalog holds with it.
+
+        Raises:
+            InvalidFile: It breaks rules.
+            CallerError: The operator's file says what it says.
+        """
+        self._check_file(kind, fields)
+        others = [one for one in stored if (one.kind, one.name) != (kind, fields["name"])]
+        entry = StoredPolicy(
+            kind=kind, name=fields["name"], fields=fields, changed_by="", changed_at=0.0
+        )
+        entries = [*(one for one in others if one.kind in CATALOG_KINDS), entry]
+        catalog = await asyncio.to_thread(self._source.load, catalog_text(entries))
+        return CatalogEntry(name=fields["name"], team=fields.get("team", EVERY), catalog=catalog)
+
+    def is_in_force(self, stored: StoredPolicy) -> bool:
+        """False where the operator's file says otherwise, or the entry cannot hold."""
+        catalog, fields = self._reloader.snapshot.catalog, stored.fields
+        if stored.kind == "model_aliases":
+            aliases = catalog.team_aliases.get(fields["team"])
+            return aliases is not None and aliases.targets.get(fields["alias"]) == fields["model"]
+        return stored.name in catalog.models
+
+    def price_question(self, entry: CatalogEntry, since: str, now: float) -> PriceQuestion:
+        """The prices of a model's routes before and with an entry."""
+        before = self._reloader.snapshot.catalog.models.get(entry.name)
+        tariffs = {} if before is None else {route.name: route.tariff for route in before.routes}
+        return PriceQuestion(
+            now=now,
+            prices={
+                route.name: RoutePrices(
+                    before=tariffs.get(route.name),
+                    after=route.tariff,
+                    region=route.upstream.region,
+                )
+                for route in entry.catalog.models[entry.name].routes
+            },
+            since=_start(since),
+        )
+
+    def _check_file(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Checks that the operator's file does not say the same; else raises CallerError."""
+        user = parse_toml(self._source.user or "", self._source.file)
+        if kind == "model_aliases":
+            teams = plain_value(user).get("teams", {})
+            aliases = teams.get(fields["team"], {}).get("model_aliases", {})
+            stated = {"the alias"} if fields["alias"] in aliases else set()
+        else:
+            listed = [one for one in plain_value(user).get("models", ()) if "id" in one]
+            own = {key for one in listed if one["id"] == fields["name"] for key in one}
+            stated = {key for key in own & fields.keys() if key != "name"}
+            if own & _ROUTING and fields.keys() & _ROUTING:
+                stated.add("routes")
+        if stated:
+            raise CallerError(
+                f"The catalog file says {', '.join(sorted(stated))} of {fields['name']}; change it"
+                " there.",
+                code="policy_in_file",
+                status=409,
+            )
+
+    @property
+    def _source(self) -> CatalogSource:
+        source = self._reloader.snapshot.source
+        assert source is not None  # noqa: S101 - a gateway reads its catalog from files
+        return source
+
+    def _stated(self, *texts: str) -> Mapping[str, Mapping[str, Any]]:
+        return stated_models([*texts, *filter(None, [self._source.user])])
+
+
+def _check_day(text: str) -> None:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        raise CallerError(
+            "since: write a day, such as 2027-01-01.", code="invalid_policy", param="since"
+        ) from None
+
+
+def _start(day: str) -> float:
+    """Midnight at which a day began, in seconds since the epoch; -inf for no day."""
+    if not day:
+        return float("-inf")
+    return (date.fromisoformat(day) - date(1970, 1, 1)).days * 86_400.0

@@ -1,0 +1,73 @@
+"""Models, prices and aliases of pages between the shipped catalog and the operator's file."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy.configuration import Snapshot, read_snapshot
+from proxy.services.catalog_overlay import CatalogOverlay, entry_text
+from proxy.settings import Settings
+from proxy.store.store import Store
+from slo.policies.file import Policies
+from tests.fakes.call_dependencies import catalog
+
+PRICE = {"name": "gpt-5.4", "price": {"input": "7", "output": "9"}}
+GONE = {"name": "house", "routes": [{"upstream": "gone"}]}
+ALIAS = {"name": "fast of acme", "team": "acme", "alias": "fast", "model": "gpt-5.4"}
+BROKEN = {"name": "slow of acme", "team": "acme", "alias": "slow", "model": "nothing"}
+
+
+@pytest.fixture
+def snapshot() -> Snapshot:
+    return read_snapshot(Settings())
+
+
+def input_price(snapshot: Snapshot) -> int | None:
+    tariff = snapshot.catalog.models["gpt-5.4"].routes[0].tariff
+    return None if tariff is None else tariff.periods[0].sheets[""].rates.input
+
+
+def test_prices_of_pages_go_over_the_shipped_ones(store: Store, snapshot: Snapshot) -> None:
+    store.policies.set("models", PRICE, "ann", 0.0)
+
+    assert input_price(CatalogOverlay(store.policies).add_to(snapshot)) == 7_000_000_000
+    assert input_price(snapshot) == 2_500_000_000
+
+
+def test_prices_of_the_operators_file_go_over_those_of_pages(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "catalog.toml"
+    file.write_text('[[models]]\nid = "gpt-5.4"\nprice = { input = "8", output = "9" }\n')
+    store.policies.set("models", PRICE, "ann", 0.0)
+    snapshot = read_snapshot(Settings(catalog=file))
+
+    assert input_price(CatalogOverlay(store.policies).add_to(snapshot)) == 8_000_000_000
+
+
+def test_an_entry_that_cannot_hold_is_left_out_and_the_others_hold(
+    store: Store, snapshot: Snapshot, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.policies.set("models", PRICE, "ann", 0.0)
+    store.policies.set("models", GONE, "ann", 0.0)
+    store.policies.set("model_aliases", ALIAS, "ann", 0.0)
+    store.policies.set("model_aliases", BROKEN, "ann", 0.0)
+    changed = CatalogOverlay(store.policies).add_to(snapshot)
+
+    assert input_price(changed) == 7_000_000_000
+    assert "house" not in changed.catalog.models
+    assert changed.catalog.team_aliases["acme"].targets == {"fast": "gpt-5.4"}
+    assert "gone" in caplog.text
+
+
+def test_without_entries_the_snapshot_stays_the_same(store: Store, snapshot: Snapshot) -> None:
+    overlay = CatalogOverlay(store.policies)
+    store.policies.set("ceilings", {"name": "cent", "limit": "1"}, "ann", 0.0)
+
+    assert overlay.add_to(snapshot) is snapshot
+    made = Snapshot(catalog(), Policies())
+    store.policies.set("models", PRICE, "ann", 0.0)
+    assert overlay.add_to(made) is made
+
+
+def test_an_entry_is_written_by_its_kind() -> None:
+    assert entry_text("model_aliases", ALIAS).startswith('[teams."acme".model_aliases]')
+    assert entry_text("models", PRICE).startswith('[[models]]\nid = "gpt-5.4"\n\n[models.price]\n')

@@ -1,0 +1,66 @@
+"""Other prices applied to past attempts, exactly."""
+
+from fractions import Fraction
+
+import pytest
+
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
+from slo.trials.price_trial import PricedAttempt, PriceTrial, RoutePrices, try_prices
+from slo.usage import Usage
+
+DOLLAR = 1_000_000_000
+_EVER = float("-inf")
+USAGE = Usage(input=1_000_000, output=500_000)
+
+
+def tariff(input_dollars: int, since: float = _EVER, **tiers: int) -> Tariff:
+    """Prices whose output costs twice the input, with tiers of their own input price."""
+    sheets = {
+        tier: PriceSheet(rates=TokenRates(input=rate * DOLLAR, output=2 * rate * DOLLAR))
+        for tier, rate in {"": input_dollars, **tiers}.items()
+    }
+    return Tariff(periods=(PricePeriod(since=since, sheets=sheets, regions={"eu": Fraction(2)}),))
+
+
+def trial(
+    before: Tariff | None, after: Tariff | None, *costs: int | None, since: float = _EVER
+) -> PriceTrial:
+    attempts = [
+        PricedAttempt(started=1_000.0, route="a", usage=USAGE, cost_nanos=cost) for cost in costs
+    ]
+    prices = {"a": RoutePrices(before=before, after=after, region="eu")}
+    return try_prices(prices, attempts, since)
+
+
+def test_the_difference_is_exact() -> None:
+    assert trial(tariff(1), tariff(3), 2 * DOLLAR, 2 * DOLLAR) == PriceTrial(
+        attempts=2, before_nanos=4 * DOLLAR, after_nanos=12 * DOLLAR
+    )
+
+
+def test_the_tier_of_an_attempt_is_that_by_which_its_cost_is_explained() -> None:
+    found = trial(tariff(4, batch=1), tariff(8, batch=5), 2 * DOLLAR)
+
+    assert (found.before_nanos, found.after_nanos) == (2 * DOLLAR, 10 * DOLLAR)
+
+
+def test_the_uplift_of_a_region_stays() -> None:
+    assert trial(tariff(1), tariff(3), 4 * DOLLAR).after_nanos == 12 * DOLLAR
+
+
+def test_a_cost_that_no_terms_explain_is_left_out() -> None:
+    assert trial(tariff(1), tariff(3), 7) == PriceTrial(left_out=1)
+
+
+def test_an_attempt_of_unknown_cost_is_newly_priced_at_standard_service() -> None:
+    assert trial(None, tariff(3), None) == PriceTrial(newly_priced=1, newly_priced_nanos=6 * DOLLAR)
+
+
+@pytest.mark.parametrize("after", [None, tariff(8)])
+def test_an_attempt_whose_tier_has_no_price_any_more_is_unpriced(after: Tariff | None) -> None:
+    assert trial(tariff(4, batch=1), after, 2 * DOLLAR) == PriceTrial(unpriced=1)
+
+
+@pytest.mark.parametrize("since", [1_001.0, 1_000.0 + 604_800.0, 5e8])
+def test_prices_of_later_are_tried_as_if_they_held(since: float) -> None:
+    assert trial(tariff(1), tariff(3, since), 2 * DOLLAR, since=since).after_nanos == 6 * DOLLAR
