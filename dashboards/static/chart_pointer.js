@@ -28,7 +28,7 @@ function tipRows({ chart, shown, extras }, index) {
   const sorted = isHeat ? present.toReversed() : present.toSorted((a, b) => b.values[index] - a.values[index]);
   const rows = sorted.slice(0, MAX_ROWS).map(({ name, texts, color }) => tipRow(name, texts[index], isHeat ? "cell" : color));
   if (sorted.length > MAX_ROWS) rows.push(tipRow(`${sorted.length - MAX_ROWS} more`, ""));
-  if (sorted.length !== 1 && chart.kind !== "lines") {
+  if (sorted.length > 1 && chart.kind !== "lines") {
     const sum = stackEnds(shown, index).reduce((a, b) => a + b);
     rows.push(tipRow("Total", formatSum(sum, chart.unit)));
   }

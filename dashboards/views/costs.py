@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from math import isqrt
 from typing import Final, Literal
 
 from dashboards.cost_reports import CostSums
 from dashboards.report_periods import BucketUnit
-from dashboards.reports import TagPart
+from dashboards.reports import ReportPeriod, TagPart
 
 FixedCostDimension = Literal[
     "team", "feature", "model", "key", "user", "route", "upstream", "provider"
@@ -144,6 +144,16 @@ class CostTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayForecast:
+    """Expected cost of a day to come, and its 95 % band, in nano-dollars."""
+
+    day: date
+    cost_nanos: int
+    low_nanos: int
+    high_nanos: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MonthForecast:
     """Cost of the current calendar month, and what it should come to.
 
@@ -153,6 +163,7 @@ class MonthForecast:
         forecast_nanos: Cost of the whole month, by estimate; null where too little is known.
         low_nanos: Lower end of its 95 % band, by the spread of the known days; null likewise.
         high_nanos: Upper end.
+        days: The days after today; none where too little is known.
         before_nanos: Cost of the same days of the month before.
         before_first: The first of these days.
         before_last: The last, included.
@@ -167,6 +178,7 @@ class MonthForecast:
     method: str
     low_nanos: int | None = None
     high_nanos: int | None = None
+    days: Sequence[DayForecast] = ()
     before_nanos: int = 0
     before_first: date | None = None
     before_last: date | None = None
@@ -191,6 +203,7 @@ class CostsView:
         unattributed_share: Its share of the cost; null where there was none.
         unpriced_share: The share of attempts at no known price; null without attempts.
         month: The current month so far; its filters are those of the period.
+        forecast: Days to come that the chart of a period that ends today adds.
     """
 
     first: date
@@ -212,6 +225,7 @@ class CostsView:
     unattributed_share: float | None
     unpriced_share: float | None
     month: MonthForecast
+    forecast: Sequence[DayForecast]
 
 
 def cost_amounts(sums: CostSums, idle_nanos: int = 0) -> CostAmounts:
@@ -282,11 +296,32 @@ def month_forecast(
         forecast_nanos=spent + rest,
         low_nanos=spent + max(rest - width, 0),
         high_nanos=spent + rest + width,
+        days=[_day_forecast(days, today + timedelta(days=n)) for n in range(1, _days_left(today))],
         method=(
             "Cost so far, and for each day left the mean of its weekday in the last"
             f" {FORECAST_DAYS} days of UTC; for today less what it cost already."
         ),
     )
+
+
+def charted_days(
+    period: ReportPeriod, unit: BucketUnit, month: MonthForecast, today: date
+) -> Sequence[DayForecast]:
+    """The days after today that a chart of days adds to a period that ends with it.
+
+    To a month so far these are all, to other periods a third of their length at most.
+    """
+    days = (period.end - period.first).days
+    if unit != "day" or period.end != today + timedelta(days=1):
+        return ()
+    return month.days if period.first == today.replace(day=1) else month.days[: max(days // 3, 1)]
+
+
+def _day_forecast(known: Sequence[tuple[date, int]], day: date) -> DayForecast:
+    nanos = _weekday_mean(known, day.weekday())
+    width = _band_width([cost for _, cost in known], 1)
+    low, high = max(nanos - width, 0), nanos + width
+    return DayForecast(day=day, cost_nanos=nanos, low_nanos=low, high_nanos=high)
 
 
 def _weekday_mean(days: Sequence[tuple[date, int]], weekday: int) -> int:

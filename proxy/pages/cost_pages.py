@@ -168,6 +168,7 @@ class CostPages(Pages):
                 period=period,
                 last=period.days[-1].first,
                 by=query.by,
+                across=query.across or "",
             )
         return html_response(html)
 

@@ -4,7 +4,8 @@ from datetime import date, timedelta
 import pytest
 
 from dashboards.cost_reports import CostSums
-from dashboards.views.costs import MonthForecast, cost_amounts, month_forecast, share
+from dashboards.reports import ReportPeriod
+from dashboards.views.costs import MonthForecast, charted_days, cost_amounts, month_forecast, share
 from slo.usage import Usage
 
 TODAY = date(2026, 11, 26)  # a Thursday
@@ -70,3 +71,30 @@ def test_a_week_is_needed_to_forecast_a_month() -> None:
 
     assert (result.forecast_nanos, result.known_days, result.spent_nanos) == (None, 6, 700)
     assert "7 whole days" in result.method
+
+
+def test_days_to_come_cost_the_mean_of_their_weekday_within_a_band() -> None:
+    even, uneven = forecast(lambda _: 100), forecast(lambda day: 100 if day.day % 2 else 300)
+
+    assert [(day.day.day, day.cost_nanos, day.low_nanos, day.high_nanos) for day in even.days] == [
+        (number, 100, 100, 100) for number in (27, 28, 29, 30)
+    ]
+    for day in uneven.days:
+        assert 0 <= day.low_nanos < day.cost_nanos < day.high_nanos
+    assert forecast(lambda _: 0).days == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "unit", "count"),
+    [
+        (1, 26, "day", 4),  # the month so far: to its end
+        (18, 26, "day", 3),  # nine days: a third of them
+        (26, 26, "day", 1),
+        (1, 25, "day", 0),  # it ended before today
+        (1, 26, "week", 0),
+    ],
+)
+def test_a_chart_that_ends_today_goes_on_for_some_days(first: int, last: int, unit, count) -> None:
+    period = ReportPeriod(first=date(2026, 11, first), end=date(2026, 11, last + 1), zone="UTC")
+
+    assert len(charted_days(period, unit, forecast(lambda _: 100), TODAY)) == count

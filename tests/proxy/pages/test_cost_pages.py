@@ -176,18 +176,25 @@ class TimedOutReads:
         raise TimeoutError
 
 
-@pytest.mark.parametrize("query", ["by=user", "by=team&user=ab12", "by=user&tz=Europe/Berlin"])
+@pytest.mark.parametrize(
+    ("query", "by"),
+    [
+        ("by=user", "user"),
+        ("by=team&user=ab12", "team"),
+        ("by=tag:job&across=user", "tag:job,user"),
+    ],
+)
 def test_users_that_take_too_long_lead_to_the_report_and_to_a_shorter_period(
-    pages: CostPagesBrowser, query: str
+    pages: CostPagesBrowser, query: str, by: str
 ) -> None:
     pages.store.dashboard = TimedOutReads()
     html = unescape(pages.text(f"/costs?{query}&feature=chat"))
     (report,) = re.findall(r'href="/admin(/reports\?[^"]+)"', html)
 
     assert "feature=chat" in report
-    assert "by=user" in report
+    assert parse_qs(urlsplit(report).query)["by"] == [by]
     assert "The last day alone" in html
-    assert "thriftgate report cost --by user --from 2026-" in html
+    assert f"thriftgate report cost --by {by} --from 2026-" in html
     assert pages.browser.get("/costs?by=team").status == 503
 
 

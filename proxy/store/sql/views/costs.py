@@ -22,6 +22,7 @@ from dashboards.views.costs import (
     CostTable,
     CostTableRow,
     MonthForecast,
+    charted_days,
     cost_amounts,
     month_forecast,
     share,
@@ -121,7 +122,7 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         )
     size = len(question.buckets.starts)
     total = [add_up(sums for key, sums in rows.sums.items() if key[0] == n) for n in (0, 1)]
-    whole = _cost_sums(total[1])
+    whole, month = _cost_sums(total[1]), _month(readers, question)
     return CostsView(
         **question.frame,
         series=_series(rows, by_bucket, size),
@@ -135,7 +136,8 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         unattributed_nanos=total[1].get("unattributed_nanos", 0),
         unattributed_share=share(total[1].get("unattributed_nanos", 0), whole.priced_nanos),
         unpriced_share=share(whole.unpriced, whole.attempts),
-        month=_month(readers, question),
+        month=month,
+        forecast=charted_days(question.period, question.buckets.unit, month, question.today),
     )
 
 
@@ -145,8 +147,12 @@ def _ranked_rows(
     """The rows of a question; those that receipts alone tell apart are ranked by the database."""
     dimension, some = question.dimension, question.rows
     if dimension.reads_receipts:
-        dearest = reader.ranked_values(dimension, ValueRange(count=question.top))
-        page, count = reader.ranked_values(dimension, some), reader.value_count(dimension, some)
+        dearest = reader.ranked_values(dimension, ValueRange(count=max(question.top, some.count)))
+        is_first = some == ValueRange(count=some.count)
+        page = dearest[: some.count] if is_first else reader.ranked_values(dimension, some)
+        dearest = dearest[: question.top]
+        is_whole = some.first == 0 and len(page) < some.count
+        count = len(page) if is_whole else reader.value_count(dimension, some)
         sums = reader.by_value(dimension, {*dearest, *page})
         return _RankedRows(sums, dearest, page, count, {})
     sums = reader.by_value(dimension, None)
