@@ -157,30 +157,35 @@ function waterfallSteps({ buckets, series: [{ values, texts }] }) {
   });
 }
 
+// On a narrow plot each name stands above its bar.
 export function drawWaterfall(svg, chart) {
   const { width } = svg.getBoundingClientRect();
+  const isNarrow = width < 480;
+  const [rowHeight, barTop] = isNarrow ? [ROW_HEIGHT + 12, 21] : [ROW_HEIGHT, 5];
+  const barHeight = rowHeight - barTop - 5;
   const steps = waterfallSteps(chart);
   const longest = (name) => Math.max(...steps.map((step) => step[name].length)) * SIGN_WIDTH * 1.1;
-  const left = Math.min(longest("name") + 14, width * 0.38);
+  const left = isNarrow ? 2 : Math.min(longest("name") + 14, width * 0.38);
   const right = width - longest("text") - 16;
   const ends = [0, ...steps.map((step) => step.to)];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const xOf = (value) => left + ((value - low) / (high - low || 1)) * (right - left);
-  const height = steps.length * ROW_HEIGHT + 8;
+  const height = steps.length * rowHeight + 8;
   svg.setAttribute("height", height);
   steps.forEach(({ name, text, from, to, tone }, index) => {
-    const y = 4 + index * ROW_HEIGHT;
+    const y = 4 + index * rowHeight;
     const [x, end] = [xOf(from), xOf(to)].sort((a, b) => a - b);
+    const place = isNarrow ? { x: 0, y: y + 15 } : { x: left - 10, y: y + rowHeight / 2 + 4, "text-anchor": "end" };
     svg.append(
-      svgElement("text", { class: "value", x: left - 10, y: y + ROW_HEIGHT / 2 + 4, "text-anchor": "end" }, svgElement("title", {}, name), cut(name, (left - 14) / 1.1)),
-      svgElement("rect", { class: `bar ${tone}`, x, y: y + 5, width: Math.max(end - x, 2), height: ROW_HEIGHT - 10 }),
-      svgElement("text", { class: "value", x: end + 6, y: y + ROW_HEIGHT / 2 + 4 }, text),
+      svgElement("text", { class: "value", ...place }, svgElement("title", {}, name), cut(name, (isNarrow ? width : left - 14) / 1.1)),
+      svgElement("rect", { class: `bar ${tone}`, x, y: y + barTop, width: Math.max(end - x, 2), height: barHeight }),
+      svgElement("text", { class: "value", x: end + 6, y: y + barTop + barHeight / 2 + 4 }, text),
     );
-    if (index + 1 < steps.length) svg.append(svgElement("path", { class: "grid", d: `M${xOf(to)} ${y + ROW_HEIGHT - 5}v10` }));
+    if (index + 1 < steps.length) svg.append(svgElement("path", { class: "grid", d: `M${xOf(to)} ${y + rowHeight - 5}v${barTop + 5}` }));
   });
   return {
     svg, width, height, top: 0, bottom: height, count: steps.length, isVertical: true, dotsOf: () => [],
-    indexAt: (_, y) => Math.min(Math.max(Math.floor((y - 4) / ROW_HEIGHT), 0), steps.length - 1),
-    bandOf: (from, to) => ({ x: 0, y: 4 + from * ROW_HEIGHT, width, height: (to - from + 1) * ROW_HEIGHT }),
+    indexAt: (_, y) => Math.min(Math.max(Math.floor((y - 4) / rowHeight), 0), steps.length - 1),
+    bandOf: (from, to) => ({ x: 0, y: 4 + from * rowHeight, width, height: (to - from + 1) * rowHeight }),
   };
 }

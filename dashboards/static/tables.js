@@ -105,7 +105,8 @@ class LongTable {
 
   columnChoice() {
     const stored = `columns ${location.pathname} ${this.name}`;
-    this.hidden = new Set(JSON.parse(localStorage.getItem(stored) ?? "[]"));
+    const usual = this.heads.filter((head) => "hidden" in head.dataset).map((head) => textOf(head));
+    this.hidden = new Set(JSON.parse(localStorage.getItem(stored)) ?? usual);
     const boxes = this.heads.slice(1).map((head) => {
       const title = textOf(head);
       const box = element("input", { type: "checkbox", checked: !this.hidden.has(title) });

@@ -149,3 +149,17 @@ def test_column_that_is_hidden_is_hidden_in_rows_that_come_later(admin: BrowserC
 
     assert hidden == 30
     assert page.locator("#own tbody [hidden]").count() == 0
+
+
+def test_columns_that_few_need_are_hidden_until_somebody_chooses_them(
+    admin: BrowserContext,
+) -> None:
+    page = admin.new_page()
+    page.goto("/admin/models")
+    discount = page.get_by_role("columnheader", name="Discount")
+    page.get_by_text("Columns", exact=True).click()
+    is_hidden_first = not discount.is_visible()
+    page.get_by_label("Discount").check()
+
+    assert is_hidden_first
+    assert discount.is_visible()
