@@ -258,7 +258,7 @@ class CeilingStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAlert:
-    """An alert that goes on; of several stages of one budget the highest.
+    """An alert that goes on; of several stages of one problem the highest.
 
     Attributes:
         id: Its id, by which its page is found.
@@ -266,7 +266,7 @@ class OpenAlert:
         acknowledged_by: Name of the person who looks at it; "" for nobody.
         snoozed_until: Time until which it is snoozed; None where it is not.
         snoozed_by: Name of the person who snoozed it; "" for nobody.
-        stages: Number of stages that were reached.
+        stages: Number of its stages: of a budget, or burn alerts of an objective.
         title: All of it in one sentence.
         facts: Known facts, as names and values.
         done: Action of the gateway; "" for none.

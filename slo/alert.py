@@ -211,7 +211,12 @@ def outdated_alerts(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[
 
 
 def problem_key(alert: Alert) -> tuple[str, ...]:
-    """Alike for alerts of one problem: the stages of one counter of a budget in one window."""
+    """Alike for alerts of one problem.
+
+    These are the stages of one counter of a budget in one window, and an objective's burn alerts.
+    """
+    if alert.kind == "burn":
+        return alert.kind, alert.subject
     if alert.kind != "budget":
         return (alert.id,)
     return alert.kind, alert.id[:_MARK_HEX_DIGITS], alert.subject, str(alert.expires)

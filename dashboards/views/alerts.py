@@ -194,6 +194,9 @@ def alert_links(alert: Alert, cause: AlertCause) -> list[PageLink]:
         return [settings, misses] if alert.kind == "planning" else [settings]
     if alert.kind == "floor":
         return [misses]
+    if alert.kind in {"burn", "move"}:
+        models = urlencode({"by": "model", "window": "1h", **filters})
+        return [PageLink(title="The last hour by model", path=f"/now?{models}")]
     if alert.kind == "route":
         route = alert.subject.removeprefix(_ROUTE)
         return [

@@ -132,11 +132,15 @@ def _read_stages(connection: Connection, alert_id: str) -> list[Alert]:
     (alert,) = decode_alerts(
         connection.execute(select(alerts.text).where(alerts.id == alert_id)).scalars()
     ) or (None,)
-    if alert is None or alert.kind != "budget":
+    if alert is None or alert.kind not in {"budget", "burn"}:
         return [] if alert is None else [alert]
     start = alert_id[:_BUDGET_DIGITS]
+    # Ids of a budget's alerts begin alike; of an objective's, those that go on are one problem.
     same_budget = and_(alerts.id >= start, alerts.id < f"{start}~")
-    query = select(alerts.text).where(same_budget).limit(_MAX_STAGES_READ)
+    is_related = same_budget if alert.kind == "budget" else alerts.ended.is_(None)
+    if alert.kind == "burn" and not alert.is_open:
+        return [alert]
+    query = select(alerts.text).where(is_related).limit(_MAX_STAGES_READ)
     by_id = {stage.id: stage for stage in decode_alerts(connection.execute(query).scalars())}
     key = problem_key(alert)
     stages = [stage for stage in (by_id | {alert.id: alert}).values() if problem_key(stage) == key]

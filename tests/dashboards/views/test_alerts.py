@@ -51,6 +51,13 @@ def test_an_objective_leads_to_the_calls_that_missed_it_while_it_was_measured() 
     assert over.later_calls["ended_to"] == "2026-09-21T14:14:20.000000Z"
 
 
+def test_a_burning_objective_leads_to_its_last_hour_by_model() -> None:
+    alert = an_alert()
+    (link,) = alert_links(alert, cause_of(alert, objective_with(feature="chat")))
+
+    assert link.path == "/now?by=model&window=1h&feature=chat"
+
+
 def test_a_missed_floor_leads_to_the_misses_of_its_feature() -> None:
     floor = objective_with(name="chat-cache", metric=Metric.CACHE, under=None, feature="")
     alert = an_alert("chat-cache", kind="floor")

@@ -119,6 +119,24 @@ def test_a_snooze_takes_the_place_of_an_earlier_one(outbox: Outbox, records: Ale
     assert due(outbox, NOW + 4) == [alert.id]
 
 
+def test_open_burn_alerts_of_one_objective_are_answered_together(
+    outbox: Outbox, records: AlertRecords
+) -> None:
+    fast, slow = an_alert(id="a1"), an_alert(id="b2", began=NOW + 60)
+    other, over = an_alert("other", id="c3"), an_alert(id="d4")
+    outbox.add([fast, slow, other, over], SINKS, NOW)
+    outbox.add([resolve_alert(over, NOW)], SINKS, NOW)
+    records.respond(a_snooze(fast))
+
+    assert {response.alert for response in records.open_responses()} == {"a1", "b2"}
+    record = records.find("b2")
+    assert record is not None
+    assert [stage.id for stage in record.stages] == ["a1", "b2"]
+    ended = records.find("d4")
+    assert ended is not None
+    assert [stage.id for stage in ended.stages] == ["d4"]
+
+
 def test_responses_go_with_their_alert(outbox: Outbox, records: AlertRecords) -> None:
     alert = an_alert()
     outbox.add([alert], SINKS, NOW)
