@@ -159,7 +159,7 @@ def test_columns_that_few_need_are_hidden_until_somebody_chooses_them(
     discount = page.get_by_role("columnheader", name="Discount")
     page.get_by_text("Columns", exact=True).click()
     is_hidden_first = not discount.is_visible()
-    page.get_by_label("Discount").check()
+    page.get_by_role("checkbox", name="Discount").check()
 
     assert is_hidden_first
     assert discount.is_visible()

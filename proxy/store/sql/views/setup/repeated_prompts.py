@@ -12,7 +12,7 @@ from proxy.store.sql.rollups.spend_filters import filter_conditions
 
 #: Kept prompts that are compared, the newest.
 MAX_PROMPTS: Final = 200
-#: Calls among which they are looked for, the newest.
+#: Attempts among which they are looked for, the newest of all teams.
 _MAX_CALLS: Final = 2_000
 
 
@@ -59,14 +59,10 @@ def _newest(
 ) -> Sequence[Sequence[Any]]:
     """Team, feature, model, cost and prompt of the newest calls whose prompt is kept."""
     calls, prompts = schema.calls.c, schema.prompts.c
+    # Bounded before it is filtered: a team of few calls must not have all others' read.
     newest = (
-        select(calls.call_id, calls.team, calls.feature, calls.model, calls.cost_nanos)
-        .where(
-            calls.call_id >= id_floor(period[0]),
-            calls.call_id < id_floor(period[1]),
-            calls.final == 1,
-            *filter_conditions(calls, only),
-        )
+        select(schema.calls)
+        .where(calls.call_id >= id_floor(period[0]), calls.call_id < id_floor(period[1]))
         .order_by(calls.call_id.desc())
         .limit(_MAX_CALLS)
         .subquery("newest")
@@ -75,6 +71,7 @@ def _newest(
     query = (
         select(newest.team, newest.feature, newest.model, newest.cost_nanos, prompts.text)
         .join(schema.prompts, prompts.call_id == newest.call_id)
+        .where(newest.final == 1, *filter_conditions(newest, only))
         .order_by(newest.call_id.desc())
         .limit(MAX_PROMPTS)
     )
