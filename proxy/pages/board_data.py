@@ -236,6 +236,7 @@ def _objective_status(
     windows = router.burns.get(track.name, ())
     pin = (pins or {}).get(track.name)
     counts = _recent_counts(track, router, now)
+    is_pinned = shown.name == ControllerState.PINNED
     fact, fact_seconds = _objective_fact(objective, windows, counts)
     return ObjectiveStatus(
         name=track.name,
@@ -251,7 +252,7 @@ def _objective_status(
             [counts, *(GoodBadCounts(one.counted - one.missed, one.missed) for one in windows)],
             is_missed=miss is not None and miss.is_proven,
             is_doubtful=miss is not None,
-            has_fallen_back=track.acts and shown.level > 0,
+            has_fallen_back=track.acts and shown.level > 0 and not is_pinned,
         ),
         fact=fact,
         fact_seconds=fact_seconds,
@@ -259,7 +260,7 @@ def _objective_status(
         level=shown.level,
         since=shown.since,
         # The reason of a pin is shown beside who set it.
-        why="" if shown.name == ControllerState.PINNED else shown.reason,
+        why="" if is_pinned else shown.reason,
         burn=_burn_rate(track, counts),
         burns=[view_of(BurnStatus, burn) for burn in windows],
         missed=counts.bad,

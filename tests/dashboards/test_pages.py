@@ -215,7 +215,7 @@ def test_a_rerouted_call_that_failed_is_not_shown_as_answered():
     left, refused = a_rerouted_call(outcome="hung_up"), a_rerouted_call(outcome="refused", route="")
     text = page_outline(rerouted_calls=[failed, left, refused]).text
 
-    assert "big lab/small failed: upstream_timeout chat-ttft: fallback level 2 $0 2026" in text
+    assert "big lab/small failed: upstream timeout chat-ttft: fallback level 2 $0 2026" in text
     assert "big lab/small the caller left chat-ttft" in text
     assert "big \N{EN DASH} refused chat-ttft" in text
     assert "nswered by" not in text

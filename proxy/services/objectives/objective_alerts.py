@@ -300,9 +300,9 @@ def _move_title(track: TrackedObjective, move: StateChange) -> str:
     if not move.level:
         return f"{track.name} is {move.after.value}: calls get the model they ask for"
     go = "go" if track.acts else "would go"
-    if move.after is ControllerState.PINNED:
-        go = "go by its pin"
     entry = f"{track.ladder_entry(move.level)}, fallback level {move.level}"
+    if move.after is ControllerState.PINNED:
+        return f"{track.name} is pinned to {entry}"
     return f"{track.name} is {move.after.value}: new conversations {go} to {entry}"
 
 

@@ -164,6 +164,7 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
 
     assert status.pin == Pin(who="ann", why="a test", until=NOW + 60)
     assert (status.state, status.why) == ("pinned", "")
+    assert status.verdict == Verdict.NO_DATA, "a person's pin puts nothing at risk"
 
 
 def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:

@@ -164,6 +164,13 @@ def test_a_pin_to_what_is_asked_for_is_told():
     assert "level" not in dict(alert.facts)
 
 
+def test_a_pin_to_a_level_names_the_level():
+    (alert,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.PINNED, 2), 0)
+
+    assert alert.title == "chat-ttft is pinned to small, fallback level 2"
+    assert alert.severity is Severity.NOTE
+
+
 def test_alerts_sent_by_one_process_are_not_sent_again_by_another():
     story, heir = ObjectiveHistory(), ObjectiveHistory()
     (burnt,) = story.goes_on(600, bad=9)
