@@ -8,11 +8,23 @@ from dashboards.access import Viewer
 from dashboards.views.access import AuditEntryView
 from proxy.store.sql.views.readers import Readers
 from slo.alert import Alert, Severity
+from slo.policies.fast_path_switches import SwitchedPart
 
 #: Events of a period that are told, the newest.
 MAX_EVENTS: Final = 40
 #: Changes that people make and that move costs, latencies or hit rates, by their kind.
+_POLICY: Final = "policy"
 _CHANGES: Final[Mapping[str, str]] = {
+    **{
+        f"{verb} {noun}": _POLICY
+        for verb in ("create", "change", "remove")
+        for noun in ("budget", "ceiling", "objective", "model", "model alias")
+    },
+    **{
+        f"{verb} {part.value}": "fast path"
+        for verb in ("disable", "enable")
+        for part in SwitchedPart
+    },
     "approve layout": "layout",
     "roll back layout": "layout",
     "resume layouts": "layout",
@@ -33,7 +45,8 @@ class EventView:
 
     Attributes:
         at: Seconds since the epoch.
-        kind: ``fallback``, ``alert``, ``layout``, ``mode``, ``pin`` or ``configuration``.
+        kind: ``fallback``, ``alert``, ``layout``, ``mode``, ``pin``, ``policy``, ``fast path`` or
+            ``configuration``.
         why: Its reason, or the values that changed; "" for none.
     """
 
@@ -56,8 +69,10 @@ def events_view(readers: Readers, viewer: Viewer, start: float, end: float) -> S
 
 
 def _may_see(viewer: Viewer, entry: AuditEntryView) -> bool:
-    """True for changes of own teams, and of no team in particular."""
-    return viewer.teams is None or entry.team is None or entry.team in viewer.teams
+    """True for changes of own teams, and of no team; policies of no team may name others."""
+    if viewer.teams is None or entry.team is None:
+        return viewer.teams is None or _CHANGES[entry.action] != _POLICY
+    return entry.team in viewer.teams
 
 
 def _change_event(entry: AuditEntryView, names: Mapping[str, str]) -> EventView:

@@ -80,6 +80,24 @@ def test_a_member_sees_changes_of_own_teams_and_no_alerts(dashboard: Dashboard) 
     assert len(events(dashboard, Role.FINANCE)) == 4
 
 
+def test_changes_of_policies_are_events_of_who_sees_all_teams(dashboard: Dashboard) -> None:
+    append = dashboard.store.audit.append
+    append(AuditedChange(who="a", action="change ceiling", subject="cap of b"), NOW - 5)
+    append(
+        AuditedChange(who="a", action="disable drafts", subject="x", team=dashboard.own), NOW - 4
+    )
+    append(
+        AuditedChange(who="a", action="create budget", subject="own", team=dashboard.own), NOW - 3
+    )
+
+    admin, member = (
+        [event["kind"] for event in events(dashboard, role) if event["kind"] != "fallback"]
+        for role in (Role.ADMIN, Role.VIEWER)
+    )
+    assert admin == ["policy", "fast path", "policy"]
+    assert member == ["policy", "fast path"]
+
+
 def test_only_events_of_the_period_and_of_what_moves_lines_are_told(dashboard: Dashboard) -> None:
     change_modes(dashboard)
     dashboard.store.audit.append(AuditedChange(who="a", action="create key", subject="k"), NOW - 5)
