@@ -2,7 +2,8 @@
 // a choice of columns where there are many, and saved as CSV exactly as they are seen. Those that
 // the gateway sorts and pages (data-csv) have the choice, and their CSV from its address.
 
-const PAGE_ROWS = 20;
+// On a phone each row is a card.
+const PAGE_ROWS = matchMedia("(max-width: 48rem)").matches ? 6 : 20;
 const MANY_COLUMNS = 7;
 const UNITS = { k: 1e3, M: 1e6, B: 1e9, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 };
 
@@ -50,12 +51,13 @@ class LongTable {
     this.rows = [...table.tBodies[0].rows].filter((row) => !isTotal(row));
     this.totals = [...table.tBodies[0].rows].filter(isTotal);
     this.query = "";
+    this.first = 0;
     this.shown = PAGE_ROWS;
     // The server sorts and pages what is served by it.
     const isServed = csv || "paged" in table.dataset;
     if (!isServed) this.heads.forEach((head, column) => this.addSort(head, column));
     this.addTools();
-    if (!isServed) this.draw();
+    if (!csv) this.draw();
   }
 
   addSort(head, column) {
@@ -68,6 +70,7 @@ class LongTable {
       head.ariaSort = direction === 1 ? "ascending" : "descending";
       const keys = new Map(this.rows.map((row) => [row, sortKey(row.cells[column])]));
       this.rows.sort((left, right) => compareKeys(keys.get(left), keys.get(right), direction));
+      this.first = 0;
       this.draw();
     });
   }
@@ -78,6 +81,7 @@ class LongTable {
       const search = element("input", { type: "search", placeholder: `Search ${this.rows.length} rows`, ariaLabel: "Search the table" });
       search.addEventListener("input", () => {
         this.query = search.value.trim().toLowerCase();
+        this.first = 0;
         this.shown = PAGE_ROWS;
         this.draw();
       });
@@ -95,12 +99,29 @@ class LongTable {
       title.replaceWith(heading);
       heading.append(title, tools);
     } else around.before(tools);
-    this.more = element("button", { type: "button", className: "screen", hidden: true });
-    this.more.addEventListener("click", () => {
+    this.pager = this.rowPager();
+    around.after(this.pager);
+  }
+
+  rowPager() {
+    const turn = (pages) => () => {
+      this.first += pages * PAGE_ROWS;
+      this.draw();
+    };
+    const button = (textContent, ariaLabel, listener) => {
+      const made = element("button", { type: "button", textContent, ariaLabel });
+      made.addEventListener("click", listener);
+      return made;
+    };
+    this.previous = button("‹", "Previous rows", turn(-1));
+    this.next = button("›", "Next rows", turn(1));
+    this.place = element("span", { role: "status" });
+    this.every = button("", null, () => {
+      this.first = 0;
       this.shown = Infinity;
       this.draw();
     });
-    around.after(this.more);
+    return element("div", { className: "pager screen", hidden: true }, this.previous, this.place, this.next, this.every);
   }
 
   columnChoice() {
@@ -136,9 +157,13 @@ class LongTable {
 
   draw() {
     const wanted = this.wanted();
-    this.table.tBodies[0].replaceChildren(...wanted.slice(0, this.shown), ...this.totals);
-    this.more.hidden = wanted.length <= this.shown;
-    this.more.textContent = `Show all ${wanted.length}`;
+    const end = Math.min(this.first + this.shown, wanted.length);
+    this.table.tBodies[0].replaceChildren(...wanted.slice(this.first, end), ...this.totals);
+    this.pager.hidden = wanted.length <= this.shown;
+    this.previous.disabled = this.first === 0;
+    this.next.disabled = end === wanted.length;
+    this.place.textContent = `${this.first + 1}–${end} of ${wanted.length}`;
+    this.every.textContent = `Show all ${wanted.length}`;
   }
 
   saveServed() {
