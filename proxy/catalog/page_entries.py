@@ -95,18 +95,18 @@ def read_array(text: str, key: str) -> Any:  # noqa: ANN401 - whatever TOML can 
 
 
 def _line(key: str, value: object) -> str:
-    dated = _dated(key, value)
-    if isinstance(dated, list) and dated and isinstance(dated[0], Mapping):
-        return "\n".join([f"{key} = [", *(f"  {toml_value(one)}," for one in dated), "]"])
-    return f"{key} = {toml_value(dated)}"
+    plain = _with_dates(key, value)
+    if isinstance(plain, list) and plain and isinstance(plain[0], Mapping):
+        return "\n".join([f"{key} = [", *(f"  {toml_value(one)}," for one in plain), "]"])
+    return f"{key} = {toml_value(plain)}"
 
 
-def _dated(key: str, value: Any) -> Any:  # noqa: ANN401 - whatever TOML can say
+def _with_dates(key: str, value: Any) -> Any:  # noqa: ANN401 - whatever TOML can say
     """The value with dates where its texts are some."""
     if isinstance(value, Mapping):
-        return {inner: _dated(inner, each) for inner, each in value.items()}
+        return {inner: _with_dates(inner, each) for inner, each in value.items()}
     if isinstance(value, list):
-        return [_dated(key, each) for each in value]
+        return [_with_dates(key, each) for each in value]
     if key in _DATES and isinstance(value, str):
         for kind in (date, datetime):
             try:

@@ -81,7 +81,7 @@ def try_prices(
         if terms is None:
             trial.left_out += 1
             continue
-        after = _cost(route.after, attempt, _moved(attempt.started, since), terms)
+        after = _cost(route.after, attempt, _time_in_force(attempt.started, since), terms)
         if after is None:
             trial.unpriced += 1
         elif attempt.cost_nanos is None:
@@ -98,12 +98,12 @@ def _terms(route: RoutePrices, attempt: PricedAttempt) -> BillingTerms | None:
     """The terms that explain an attempt's cost, standard ones where it has none; else None."""
     if attempt.cost_nanos is None:
         return STANDARD_TERMS
-    known = (
+    explaining = (
         terms
         for terms in _possible_terms(route.region)
         if _cost(route.before, attempt, attempt.started, terms) == attempt.cost_nanos
     )
-    return next(known, None)
+    return next(explaining, None)
 
 
 def _possible_terms(region: str) -> Iterator[BillingTerms]:
@@ -119,7 +119,7 @@ def _cost(
     return None if cost is None else cost.effective_nanos
 
 
-def _moved(started: float, since: float) -> float:
+def _time_in_force(started: float, since: float) -> float:
     """The same hour of a week in which the new prices hold."""
     weeks = max(0.0, -((started - since) // _WEEK_S)) if since > started else 0.0
     return started + weeks * _WEEK_S

@@ -30,8 +30,8 @@ def test_every_shipped_model_is_the_same_once_its_fields_are_written_again() -> 
 
 def _named(text: str) -> dict[str, dict[str, object]]:
     models = stated_models([text])
-    kept = ("price", "discount", "window")
-    return {name: {k: v for k, v in one.items() if k in kept} for name, one in models.items()}
+    names = ("price", "discount", "window")
+    return {name: {k: v for k, v in one.items() if k in names} for name, one in models.items()}
 
 
 def _tariffs(model: object) -> list[object]:
@@ -76,6 +76,6 @@ def test_an_array_is_read_as_in_the_file() -> None:
 
 
 @pytest.mark.parametrize("text", ["1", "[", "", '"a"\nb = 1'])
-def test_what_is_no_array_is_refused(text: str) -> None:
+def test_a_text_that_is_no_array_is_refused(text: str) -> None:
     with pytest.raises(InvalidFile, match="no list of tables"):
         read_array(text, "long")

@@ -39,9 +39,9 @@ def test_the_difference_is_exact() -> None:
 
 
 def test_the_tier_of_an_attempt_is_that_by_which_its_cost_is_explained() -> None:
-    found = trial(tariff(4, batch=1), tariff(8, batch=5), 2 * DOLLAR)
+    outcome = trial(tariff(4, batch=1), tariff(8, batch=5), 2 * DOLLAR)
 
-    assert (found.before_nanos, found.after_nanos) == (2 * DOLLAR, 10 * DOLLAR)
+    assert (outcome.before_nanos, outcome.after_nanos) == (2 * DOLLAR, 10 * DOLLAR)
 
 
 def test_the_uplift_of_a_region_stays() -> None:

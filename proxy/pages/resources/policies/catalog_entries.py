@@ -56,17 +56,17 @@ class CatalogEntries:
             return {**fields, "team": team, "name": f"{fields['alias']} of {team}"}
         if not fields.get("name"):
             raise CallerError("name is missing; write a model's name.", code="invalid_policy")
-        kept = {} if earlier is None else dict(earlier.fields)
+        entry = {} if earlier is None else dict(earlier.fields)
         if kind == "models":
-            return {**fields, **({"price": kept["price"]} if "price" in kept else {})}
+            return {**fields, **({"price": entry["price"]} if "price" in entry else {})}
         change = {key: value for key, value in fields.items() if key != "name"}
         _check_day(change.get("since", "2000-01-01"))
-        return with_price({"name": fields["name"], **kept}, self.base_price(fields, kept), change)
+        return with_price({"name": fields["name"], **entry}, self.base_price(fields, entry), change)
 
-    def base_price(self, fields: Mapping[str, Any], kept: Mapping[str, Any]) -> Mapping[str, Any]:
+    def base_price(self, fields: Mapping[str, Any], entry: Mapping[str, Any]) -> Mapping[str, Any]:
         """The prices of a model until now; {} where none are known."""
-        if isinstance(kept.get("price"), Mapping):
-            return dict(kept["price"])
+        if isinstance(entry.get("price"), Mapping):
+            return dict(entry["price"])
         model = self._stated(self._source.shipped).get(fields["name"], {})
         if any("price" in route for route in model.get("routes", ())):
             raise CallerError(

@@ -94,6 +94,7 @@ _LABELS: Final = {
     "since": "From",
     "input": "Input, $ per million tokens",
     "cache_read": "Cache read",
+    **{f"write_{time}": f"Cache write, {time}" for time in ("5m", "30m", "1h", "12h")},
     "output": "Output",
     "long": "Long prompts",
     "alias": "Name that callers ask for",
@@ -260,7 +261,8 @@ def _text(key: str, value: object) -> str:
     if key == "routes" and isinstance(value, list):
         return ", ".join("/".join(filter(None, map(one.get, _ROUTE_KEYS))) for one in value)
     if isinstance(value, Mapping):
-        return f"{len(value.get('changes', ()))} changes" if "changes" in value else "set"
+        days = [str(change["since"]) for change in value.get("changes", ())]
+        return f"also from {', '.join(days)}" if days else "set"
     return ", ".join(value) or "none" if isinstance(value, list) else str(value)
 
 

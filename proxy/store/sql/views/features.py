@@ -8,9 +8,12 @@ from typing import Final
 import msgspec
 
 from compaction.policy import CompactionMode
+from dashboards.reports import SpendFilter
 from proxy.prefix.layouts.layout import Layout, layout_lines
 from proxy.records.feature_mode import FeatureStates, LayoutScope
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.compaction_receipts import CompactionReceipts
+from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
 from proxy.store.sql.settings.layouts import waiting_proposals
 from proxy.store.sql.views.readers import Readers
@@ -18,6 +21,8 @@ from proxy.store.sql.views.readers import Readers
 #: Modes that stake nothing.
 _STAKELESS: Final = frozenset({CompactionMode.OFF, CompactionMode.NATIVE})
 _DAY_S: Final = 86_400
+_HOUR_S: Final = 3_600
+_MONTH_S: Final = 30 * _DAY_S
 #: Features of all teams that are shown, in order of team and feature.
 _MAX_FEATURES: Final = 500
 #: Versions of layouts that are shown of all features, the newest.
@@ -69,6 +74,21 @@ class FeatureLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureSavings:
+    """Savings of a feature by estimate, in nano-dollars; what it cost more is taken off.
+
+    Attributes:
+        calls: The calls that they are of.
+        planning: Savings by planning.
+        compaction: Savings by compaction, resets paid for.
+    """
+
+    calls: int
+    planning: int
+    compaction: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureView:
     """A feature's settings.
 
@@ -82,6 +102,7 @@ class FeatureView:
         target_tokens: Tokens that it brings a prompt down to; null for as far as facts go.
         compaction_lost_nanos: Nano-dollars that compaction lost in the last day, where that is as
             much as it may, so that new conversations keep to the strict margin; null elsewhere.
+        month: Sums of its calls of the last 30 days; null in the list of features.
     """
 
     team: str
@@ -94,6 +115,7 @@ class FeatureView:
     keep_turns: int | None
     target_tokens: int | None
     compaction_lost_nanos: int | None
+    month: FeatureSavings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +174,7 @@ def features_view(readers: Readers, question: FeaturesQuestion) -> Sequence[Feat
                     balances.get((team, feature), 0),
                     question.stake,
                 ),
+                month=_month_savings(readers, question),
             )
         )
     return views
@@ -163,6 +186,29 @@ def _balances(readers: Readers, question: FeaturesQuestion) -> Mapping[tuple[str
         return {}
     receipts = CompactionReceipts(readers.engine)
     return receipts.savings_by_feature(question.now - _DAY_S, question.now)
+
+
+def _month_savings(readers: Readers, question: FeaturesQuestion) -> FeatureSavings | None:
+    """The savings of the last 30 days of the feature that is named; None where none is."""
+    if question.named is None:
+        return None
+    team, feature = (frozenset({name}) for name in question.named)
+    query = SumQuery(
+        place=lambda rows: [],
+        addends=lambda rows: {
+            "calls": rows.calls,
+            "planning": rows.planning_nanos,
+            "compaction": rows.compaction_nanos,
+        },
+        only=SpendFilter(values={"team": team, "feature": feature}),
+    )
+    end = int(question.now // _HOUR_S + 1) * _HOUR_S
+    with read_transaction(readers.engine) as connection:
+        sums = bucket_sums(connection, [end - _MONTH_S, end], query)
+    totals = next(iter(sums.values()), {})
+    return FeatureSavings(
+        **{name: totals.get(name, 0) for name in ("calls", "planning", "compaction")}
+    )
 
 
 def _lost_stake(mode: CompactionMode, balance: int, stake: int) -> int | None:

@@ -103,6 +103,29 @@ def test_a_feature_that_lost_its_stake_of_the_last_day_says_how_much(
     assert view.compaction_lost_nanos == lost
 
 
+def test_the_savings_of_the_last_30_days_stand_with_the_named_feature(
+    desk: FeaturesHarness,
+) -> None:
+    make_id, days = call_ids(), (NOW - 60, NOW - 29 * 86_400, NOW - 32 * 86_400)
+    receipts = [
+        a_receipt(
+            call_id=make_id(at), started=at, team=desk.acme, feature=feature, planning_nanos=nanos
+        )
+        for at, feature, nanos in [
+            *zip(days, ["chat"] * 3, (5_000, -1_000, 70_000), strict=True),
+            (NOW - 60, "other", 9),
+        ]
+    ]
+    assert inserter(desk.store._engine)(receipts) is None
+    viewer = desk.viewer(Role.TEAM_ADMIN)
+    month = asyncio.run(desk.resource.get(viewer, desk.acme, "chat")).month
+
+    assert month is not None
+    assert (month.calls, month.planning, month.compaction) == (2, 4_000, 0)
+    listed = asyncio.run(desk.resource.list(viewer, view_itself))
+    assert [view.month for view in listed] == [None]
+
+
 def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> None:
     result = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
     assert [(view.team_name, view.feature) for view in result] == [("acme", "chat")]
