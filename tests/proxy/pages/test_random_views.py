@@ -55,7 +55,7 @@ Amounts = dict[tuple[str, ...], tuple[int, int | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class RandomView:
     """What somebody asks for: who, of which days of a zone, split and filtered by what."""
 
     role: Role
@@ -113,13 +113,13 @@ class View:
         }
 
 
-def random_view(numbers: random.Random, values: Mapping[str, list[str]]) -> View:
+def random_view(numbers: random.Random, values: Mapping[str, list[str]]) -> RandomView:
     """A view by chance."""
     today = datetime.fromtimestamp(NOW, UTC).date()
     first = today - timedelta(days=numbers.randrange(_DAYS))
     last = min(today, first + timedelta(days=numbers.choice((0, 1, 6, 13, 29))))
     parts = numbers.sample(_FILTERED, numbers.randrange(3))
-    return View(
+    return RandomView(
         role=numbers.choice(list(Role)),
         first=first,
         last=last,
@@ -195,10 +195,10 @@ def cells(row: str) -> list[str]:
     return [unescape(re.sub(r"<[^>]+>", "", one)).strip() for one in texts]
 
 
-class Reader:
+class FigureReader:
     """Reads the figures of a view wherever they are shown."""
 
-    def __init__(self, dashboard: Dashboard, view: View) -> None:
+    def __init__(self, dashboard: Dashboard, view: RandomView) -> None:
         self._dashboard, self._view = dashboard, view
         self._names = {team.id: team.name for team in dashboard.store.teams.all()}
 
@@ -285,7 +285,7 @@ def test_thirty_random_views_show_the_ledgers_sums_to_the_nano_dollar(
         view = random_view(numbers, values)
         is_member = view.role in {Role.VIEWER, Role.TEAM_ADMIN}
         teams = (dashboard.own,) if is_member else None
-        reader, sums = Reader(dashboard, view), view.sums(dashboard.store, teams, view.by)
+        reader, sums = FigureReader(dashboard, view), view.sums(dashboard.store, teams, view.by)
 
         assert reader.csv() == reader.expected(sums, ""), view
         assert reader.json() == reader.expected(sums, ""), view
