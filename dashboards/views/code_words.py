@@ -11,7 +11,6 @@ CODE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "hung_up": "caller left",
         # Reasons for a miss
         "below_minimum": "below the cache's minimum",
-        "diverged": "prompt diverged",
         "elsewhere": "in another cache",
         "provider_side": "on the provider's side",
         "unmarked": "nothing was marked",

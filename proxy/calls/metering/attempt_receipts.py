@@ -68,11 +68,7 @@ def build_receipt(
         fingerprint=seal.pseudonym(call.key.team, call.body),
         upstream_id=end.upstream_id,
         upstream_request_id=attempt.upstream_request_id,
-        notes=(
-            *attempt.notes,
-            *_receipt_notes(attempt, goes_on=goes_on, is_priced=paid is not None),
-            *_length_notes(call, single),
-        ),
+        notes=_all_notes(attempt, single, goes_on=goes_on, is_priced=paid is not None),
         prompt=_kept_prompt(call),
         reroute_reason=attempt.reroute_reason,
         unplanned_why=_unplanned_why(attempt.planned),
@@ -98,9 +94,13 @@ def _with_recalls(
     return total, single
 
 
-def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool, is_priced: bool) -> tuple[str, ...]:
-    """Notes for the receipt alone: the replica, and what its cost leaves out."""
-    notes = (f"replica {attempt.replica}",) if attempt.replica else ()
+def _all_notes(
+    attempt: AttemptInfo, single: AttemptOutcome, *, goes_on: bool, is_priced: bool
+) -> tuple[str, ...]:
+    """Notes of the attempt, and for the receipt alone: replica, length, gaps of its cost."""
+    notes = (*attempt.notes, *_length_notes(attempt.call, single))
+    if attempt.replica:
+        notes = (*notes, f"replica {attempt.replica}")
     if goes_on:
         notes = (*notes, _BACKGROUND_NOTE)
     if is_priced and attempt.route is not None and (before := attempt.route.assumed_price_of):

@@ -5,7 +5,7 @@ from collections import deque
 from html import unescape
 from types import SimpleNamespace
 from typing import Any, cast
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 import msgspec
 import pytest
@@ -383,3 +383,21 @@ def test_bar_of_a_prompt_shows_what_was_read_written_and_new(pages: CallPagesBro
     assert parts == [("read", "0.0"), ("written", "850.0"), ("new", "940.0")]
     assert '<td data-name="Written" class="number">50</td>' in html
     assert "as much as sent directly" in html
+
+
+def test_each_filter_of_calls_is_a_chip_that_takes_it_away(pages: CallPagesBrowser) -> None:
+    filters = {
+        "q": "req_1", "outcome": "hung_up", "status": "429", "error": "upstream_timeout",
+        "miss": "diverged", "rerouted": "true", "served_by": "small", "min_cost_usd": "0.05",
+        "min_ttft": "2",
+    }  # fmt: skip
+    html = pages.text(f"/calls?{urlencode(filters)}")
+    chips = html.partition('<p class="chips">')[2].partition("</p>")[0]
+    links = re.findall(r'href="\?([^"]*)"[^>]*>([^<]+) ×</a>', chips)  # noqa: RUF001
+
+    assert {text for _, text in links} == {
+        "search req_1", "outcome caller left", "status 429", "error upstream timeout",
+        "cache missed diverged", "rerouted", "fast path small model", "cost from $ 0.05",
+        "first token from seconds 2",
+    }  # fmt: skip
+    assert all(len(parse_qs(unescape(query))) == len(filters) - 1 for query, _ in links)

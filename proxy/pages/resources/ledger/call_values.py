@@ -109,7 +109,7 @@ def _sent_prompt(receipt: Receipt) -> SentPrompt | None:
     usage, segments, start = receipt.usage, [], 0
     for slot, tokens in prompt.sizes():
         if tokens:
-            read, written, new = _billed(usage, start, start + tokens)
+            read, written, new = _billed_tokens(usage, start, start + tokens)
             segments.append(
                 SegmentSize(
                     slot=slot, start=start, tokens=tokens, read=read, written=written, new=new
@@ -125,7 +125,7 @@ def _sent_prompt(receipt: Receipt) -> SentPrompt | None:
     )
 
 
-def _billed(usage: Usage | None, start: int, end: int) -> tuple[int | None, ...]:
+def _billed_tokens(usage: Usage | None, start: int, end: int) -> tuple[int | None, ...]:
     """Tokens read, written and new between two places of a prompt, which caches take in order."""
     if usage is None:
         return (None, None, None)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from typing import Annotated, Final, Literal, TypeVar
 
@@ -59,6 +60,10 @@ class CallsQuery(FilterQuery):
     rerouted: bool = Field(default=False, description="Only calls that another route answered.")
     unpriced: bool = Field(default=False, description="Only calls whose price is unknown.")
     min_cost_nanos: int = Field(0, ge=0, le=1 << 50, description="They cost at least as much.")
+    min_cost_usd: Decimal = Field(
+        Decimal(0), ge=0, le=1_000_000, description="The same in dollars, `0.05`."
+    )
+    status: int | None = Field(None, ge=100, le=599, description="The HTTP status they ended in.")
     error: OptionalText = Field(None, description="The error's code, such as `upstream_timeout`.")
     served_by: ServedByName | None = Field(None, description="What of the fast path served them.")
     min_duration: Seconds = Field(0.0, description="They took at least so many seconds.")
@@ -149,7 +154,8 @@ class Calls(Resource):
             outcome=query.outcome or "",
             miss=query.miss or "",
             is_rerouted=query.rerouted,
-            min_cost_nanos=query.min_cost_nanos,
+            min_cost_nanos=max(query.min_cost_nanos, int(query.min_cost_usd.scaleb(9))),
+            status=query.status or 0,
             is_unpriced=query.unpriced,
             error=query.error or "",
             served_by=query.served_by or "",

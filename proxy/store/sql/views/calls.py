@@ -69,6 +69,7 @@ class CallSearch:
         is_rerouted: True for those that another route answered.
         min_cost_nanos: They cost at least as much; 0 for any.
         is_unpriced: True for those that used tokens or were answered, at an unknown price.
+        status: The HTTP status they ended in; 0 for any.
         error: Their error's code; "" for any.
         served_by: Part of the fast path that served them; "" for any.
         min_duration: They took at least so many seconds; 0 for any.
@@ -90,6 +91,7 @@ class CallSearch:
     is_rerouted: bool = False
     min_cost_nanos: int = 0
     is_unpriced: bool = False
+    status: int = 0
     error: str = ""
     served_by: str = ""
     min_duration: float = 0.0
@@ -258,7 +260,7 @@ def _prompt_count(connection: Connection, search: CallSearch, last: str, first: 
 
 
 def search_conditions(search: CallSearch) -> list[ColumnElement[bool]]:
-    """What the last attempts of the calls that a search wants fulfil, besides the period."""
+    """The conditions of a search on last attempts of calls, besides the period."""
     calls, teams = schema.calls.c, search.only.counted_teams
     conditions: list[ColumnElement[bool]] = [] if teams is None else [calls.team.in_(sorted(teams))]
     conditions += [
@@ -266,8 +268,8 @@ def search_conditions(search: CallSearch) -> list[ColumnElement[bool]]:
         for part, values in search.only.values.items()
         if part != "team"
     ]
-    if search.outcome:
-        conditions.append(calls.outcome == search.outcome)
+    equal = ((name, getattr(search, name)) for name in ("outcome", "status", "error", "served_by"))
+    conditions += [calls[name] == value for name, value in equal if value]
     if search.miss:
         conditions.append(
             calls.miss.is_not(None) if search.miss == "*" else calls.miss == search.miss
@@ -277,8 +279,6 @@ def search_conditions(search: CallSearch) -> list[ColumnElement[bool]]:
     if search.is_unpriced:
         is_used = calls.input.is_not(None) | (calls.outcome == Outcome.ANSWERED.value)
         conditions += [calls.cost_nanos.is_(None), is_used]
-    equal = {calls.error: search.error, calls.served_by: search.served_by}
-    conditions += [stored == value for stored, value in equal.items() if value]
     least = {
         calls.cost_nanos: search.min_cost_nanos,
         calls.duration: micros(search.min_duration),

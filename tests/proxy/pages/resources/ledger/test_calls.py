@@ -107,6 +107,8 @@ def test_a_call_tells_its_whole_story(api: AdminApi) -> None:
         ({"miss": "diverged"}, set()),
         ({"rerouted": True}, {3}),
         ({"min_cost_nanos": 500}, {2}),
+        ({"min_cost_usd": "0.0000009"}, {2}),
+        ({"status": 504}, {1}),
         ({"unpriced": True}, {1}),
         ({"team": "a", "rerouted": True, "miss": "*"}, set()),
     ],
@@ -120,7 +122,8 @@ def test_each_filter_leaves_the_calls_that_have_its_value(
         "reroute_reason": "", "miss": "",
     }  # fmt: skip
     changes: dict[int, dict[str, Any]] = {
-        1: {"team": "a", "outcome": Outcome.FAILED, "cost_nanos": None, "list_nanos": None},
+        1: {"team": "a", "outcome": Outcome.FAILED, "status": 504, "cost_nanos": None,
+            "list_nanos": None},
         2: {"team": "b", "feature": "", "route": "lab/model-1", "miss": "expired",
             "conversation": "ab", "cost_nanos": 900},
         3: {"team": "a", "key_id": "key_b", "user": "u", "reroute_reason": "slow",

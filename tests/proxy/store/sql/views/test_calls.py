@@ -55,6 +55,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(engine: Engine) -> No
         ({"min_cost_nanos": 900}, [5]),
         ({"is_unpriced": True}, [6]),
         ({"error": "upstream_timeout"}, [7]),
+        ({"status": 504}, [7]),
         ({"served_by": "cache"}, [4]),
         ({"min_duration": 30.0}, [5]),
         ({"min_ttft": 2.0}, [3]),
@@ -81,6 +82,7 @@ def test_a_filter_leaves_the_calls_that_are_wanted(engine: Engine, wanted, numbe
             usage=None,
             outcome=Outcome.FAILED,
             error="upstream_timeout",
+            status=504,
             started=START - 20,
         ),
     }
@@ -199,10 +201,11 @@ def test_a_search_for_a_text_goes_on_where_the_page_before_ended(sqlite_engine: 
     inserter(sqlite_engine)(
         [old, *(a_call(n, prompt="hay") for n in range(1, sum(_TEXT_STEPS) + 5))]
     )
-    readers = Readers(sqlite_engine)
-    first = calls_view(readers, search(text="needle"))
-    second = calls_view(readers, search(text="needle", after=first.next or ""))
+    readers, page, pages = Readers(sqlite_engine), None, 0
+    while page is None or not page.calls:
+        page = calls_view(readers, search(text="needle", after=(page and page.next) or ""))
+        pages += 1
+        assert page.searched_prompts
 
-    assert (first.calls, first.is_cut) == ([], True)
-    assert first.searched_prompts
-    assert call_ids(second) == [old.call_id]
+    assert pages > 1
+    assert call_ids(page) == [old.call_id]
