@@ -13,10 +13,10 @@ from hashlib import sha256
 from typing import Final
 
 from dashboards import pages
-from dashboards.cost_formats import cost_csv
 from dashboards.cost_reports import CostReport, CostSums
 from dashboards.formatting import bucket_name, daily_costs, exact_usd
 from dashboards.report_periods import period_name
+from dashboards.report_summary.files import cost_csv
 from dashboards.report_summary.read_report import ReadReport
 from dashboards.report_summary.summary import ReportSummary, SummaryFigure, report_summary
 from dashboards.savings_headline import uncounted_sentence
@@ -108,7 +108,7 @@ def report_mail(name: str, read: ReadReport, team: str) -> ReportMail:
     """The mail of the scheduled report of this name, about one team or, for "", all teams."""
     period = period_name(read.report.period)
     whose = f"Costs of {single_line(team, _MAX_NAME_CHARS)}" if team else "Costs of all teams"
-    csv = cost_csv(read.report, read.names)
+    csv = cost_csv(read)
     is_attached = len(csv.encode()) <= MAX_CSV_BYTES
     shown = MailContents(
         subject=f"{whose}, {period}",

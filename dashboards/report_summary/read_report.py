@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from dashboards.cost_reports import CostReport, next_month
+from dashboards.cost_reports import CostReport, CostRow, next_month
 from dashboards.formatting import share
+from dashboards.reports import ReportPeriod
 from dashboards.views.comparisons import comparison_name
 from dashboards.views.costs import CostsView, MonthForecast
 
@@ -19,23 +20,25 @@ class ReadReport:
         names: The teams' names by id.
         costs: The same calls over time by one dimension, beside an earlier period; None where
             that would read receipts, or the period is too long for a chart.
+        forecasts: Cost of the whole month by the values of rows, None where too little is known
+            of one; None where the report is not of the running month, or its rows have none.
         read_at: Time at which reading began, in seconds since the epoch.
     """
 
     report: CostReport
     names: Mapping[str, str]
     costs: CostsView | None
+    forecasts: Mapping[tuple[str, ...], int | None] | None
     read_at: float
 
     @property
     def forecast(self) -> MonthForecast | None:
         """The forecast of the month that the report is about so far; None for other periods."""
         period = self.report.period
-        today = datetime.fromtimestamp(self.read_at, UTC).astimezone(ZoneInfo(period.zone)).date()
-        is_of_this_month = period.first == today.replace(day=1) and (
-            today < period.end <= next_month(today)
-        )
-        return self.costs.month if self.costs is not None and is_of_this_month else None
+        today = datetime.fromtimestamp(self.read_at, ZoneInfo(period.zone)).date()
+        if self.costs is None or not is_running_month(period, today):
+            return None
+        return self.costs.month
 
     @property
     def earlier_name(self) -> str:
@@ -50,6 +53,18 @@ class ReadReport:
         """The earlier period behind "in": ``October 2026``, ``the previous 30 days``."""
         name = self.earlier_name
         return f"the {name}" if name.startswith("previous") else name
+
+    def shown_values(self, row: CostRow) -> tuple[str, ...]:
+        """The values of a row, a team by its name; one without a name by its id."""
+        return tuple(
+            self.names.get(value, value) if dimension == "team" else value
+            for dimension, value in zip(self.report.by, row.values, strict=True)
+        )
+
+
+def is_running_month(period: ReportPeriod, today: date) -> bool:
+    """True for the month of today, whole or up to today or later."""
+    return period.first == today.replace(day=1) and today < period.end <= next_month(today)
 
 
 def month_name(forecast: MonthForecast) -> str:

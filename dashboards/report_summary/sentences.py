@@ -101,10 +101,10 @@ def _outlook_sentence(read: ReadReport) -> str:
     """The forecast of a month that is running; else the dearest day."""
     forecast = read.forecast
     if forecast is not None and forecast.forecast_nanos is not None:
-        expected = usd(forecast.forecast_nanos)
+        low, high = usd(forecast.low_nanos), usd(forecast.high_nanos)
         return (
-            f"{month_name(forecast)} should come to {expected}, if each day that is left costs"
-            " what its weekday did in the last four weeks."
+            f"{month_name(forecast)} should come to {usd(forecast.forecast_nanos)}, 95 % sure to"
+            f" lie between {low} and {high}, if days go on as in the last four weeks."
         )
     costs = read.costs
     if costs is None or costs.unit != "day" or len(costs.starts) < 2:

@@ -9,7 +9,6 @@ from datetime import date, timedelta
 from heapq import nlargest
 from typing import Final, Literal
 
-from dashboards.cost_formats import shown_values
 from dashboards.cost_reports import CostRow, CostSums, next_month
 from dashboards.formatting import change, exact_usd, percentage, share, tokens, usd
 from dashboards.report_summary.read_report import ReadReport, earlier_hit_rate, month_name
@@ -46,11 +45,13 @@ class SummaryRow:
     Attributes:
         names: Its dimensions as texts of one line.
         part: Its part of the cost, from 0 to 1.
+        forecast_nanos: Its cost of the whole running month; None where it is not known.
     """
 
     names: Sequence[str]
     sums: CostSums
     part: float
+    forecast_nanos: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +114,12 @@ def _title(read: ReadReport, last: date) -> str:
 
 
 def _row(read: ReadReport, row: CostRow, total: CostSums) -> SummaryRow:
-    values = shown_values(read.report.by, row, read.names)
     whole = total.priced_nanos
     return SummaryRow(
-        names=[single_line(value, _MAX_NAME_CHARS) or NO_VALUE for value in values],
+        names=[single_line(value, _MAX_NAME_CHARS) or NO_VALUE for value in read.shown_values(row)],
         sums=row.sums,
         part=row.sums.priced_nanos / whole if whole > 0 else 0.0,
+        forecast_nanos=(read.forecasts or {}).get(row.values),
     )
 
 
@@ -163,7 +164,10 @@ def _spend(read: ReadReport, total: CostSums) -> SummaryFigure:
 
 
 def _forecast(forecast: MonthForecast) -> SummaryFigure:
-    known = f"for all of {month_name(forecast)}, from {forecast.known_days} days"
+    known = (
+        f"for all of {month_name(forecast)}, from {forecast.known_days} days;"
+        f" {usd(forecast.low_nanos)}–{usd(forecast.high_nanos)}"  # noqa: RUF001
+    )
     return SummaryFigure(
         title="Forecast",
         value=usd(forecast.forecast_nanos),

@@ -1,5 +1,7 @@
-"""The period that a period is compared with, its buckets, and its name; for pages and the API."""
+"""Periods that a period is compared with or forecast from: their buckets and names."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import count
 from typing import Final, Literal
@@ -7,6 +9,7 @@ from typing import Final, Literal
 from dashboards.cost_reports import next_month
 from dashboards.report_periods import TimeBuckets, period_before, time_buckets
 from dashboards.reports import ReportPeriod
+from dashboards.views.costs import FORECAST_DAYS, MonthForecast, month_forecast
 
 Comparison = Literal["previous", "month"]
 """``previous`` is as long and ends where the period begins, ``month`` the same days a month ago."""
@@ -42,6 +45,39 @@ def compared_edges(
         if not place or day.first.weekday() == 0
     ]
     return (*starts, earlier.bounds[1])
+
+
+def forecast_edges(today: date, zone: str) -> list[int]:
+    """Edges of the buckets that a forecast of a day's month is made of."""
+    month, before, past = _forecast_periods(today, zone)
+    begun = month.days[-1].bounds[0]
+    return sorted({*month.bounds, begun, *before.bounds, *time_buckets(past, "day").edges})
+
+
+def forecast_of(today: date, zone: str, nanos: Sequence[int]) -> MonthForecast:
+    """The forecast of a day's month by the costs between ``forecast_edges``."""
+    month, before, past = _forecast_periods(today, zone)
+    costs = list(zip(forecast_edges(today, zone), nanos, strict=False))
+
+    def nanos_in(period: ReportPeriod) -> int:
+        first, last = period.bounds
+        return sum(amount for start, amount in costs if first <= start < last)
+
+    nanos_by_day = [(day.first, nanos_in(day)) for day in past.days]
+    return replace(
+        month_forecast(today, nanos_in(month), nanos_in(month.days[-1]), nanos_by_day),
+        before_nanos=nanos_in(before),
+        before_first=before.first,
+        before_last=before.days[-1].first,
+    )
+
+
+def _forecast_periods(today: date, zone: str) -> tuple[ReportPeriod, ReportPeriod, ReportPeriod]:
+    """The month so far, the same days a month ago, and the days that a forecast learns from."""
+    month = ReportPeriod(first=today.replace(day=1), end=today + timedelta(days=1), zone=zone)
+    # Days of UTC are what rollups hold; a mean of four needs no other.
+    past = ReportPeriod(first=today - timedelta(days=FORECAST_DAYS), end=today, zone="UTC")
+    return month, compared_period(month, "month"), past
 
 
 def comparison_name(first: date, last: date, before_first: date, before_last: date) -> str:

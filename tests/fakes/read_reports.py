@@ -1,13 +1,13 @@
 """Reports of listed spends as they are read: with costs over time beside an earlier period."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from dashboards.cost_reports import CostReport, CostRow, CostSums, Dimension
 from dashboards.report_periods import period_before, time_buckets
 from dashboards.report_summary.read_report import ReadReport
 from dashboards.reports import ReportPeriod
-from dashboards.views.costs import CostSeries, CostsView, MonthForecast, cost_amounts
+from dashboards.views.costs import CostSeries, CostsView, CostTable, MonthForecast, cost_amounts
 from slo.usage import Usage
 
 _NO_FORECAST = MonthForecast(
@@ -54,6 +54,8 @@ def costs_of(period: ReportPeriod, *series: tuple[str, int, int], **changes: Any
             )
             for name, now, then in series
         ],
+        "table": cast("CostTable", None),  # reports have rows of their own
+        "filter_names": {},
         "total": cost_amounts(total),
         "before": cost_amounts(before),
         "before_first": earlier.first,
@@ -63,6 +65,7 @@ def costs_of(period: ReportPeriod, *series: tuple[str, int, int], **changes: Any
         "unattributed_share": None,
         "unpriced_share": None,
         "month": _NO_FORECAST,
+        "forecast": (),
     }
     return CostsView(**(fields | changes))
 
@@ -89,6 +92,7 @@ def a_read_report(
         "report": report,
         "names": {},
         "costs": None,
+        "forecasts": None,
         "read_at": float(period.bounds[1] + 86_400),
     }
     return ReadReport(**(fields | changes))

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 import msgspec
 import typer
 
-from dashboards.cost_formats import cost_csv, cost_document
 from dashboards.cost_reports import (
     DIMENSION_NAMES,
     CostReport,
@@ -19,6 +18,8 @@ from dashboards.cost_reports import (
     read_dimensions,
 )
 from dashboards.focus import FocusVersion, focus_dimensions, focus_export
+from dashboards.report_summary.files import cost_csv, cost_document
+from dashboards.report_summary.read_report import ReadReport
 from dashboards.reports import ReportPeriod, is_tag
 from dashboards.savings_headline import headline_sentences
 from proxy.cli.reports.savings import waiting_layout_summary
@@ -86,12 +87,11 @@ def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) ->
 
         with terminal.store() as opened:
             read = SavingsFigures(opened, catalog, terminal.now).read_report(period, dimensions)
-            report, names = read.report, read.names
             waiting = waiting_layout_summary(opened)
         if form is _Format.TABLE:
-            _show(terminal, report, names, waiting)
+            _show(terminal, read.report, read.names, waiting)
         else:
-            _write(terminal, _file_text(report, names, (form, version)), out)
+            _write(terminal, _file_text(read, (form, version)), out)
 
 
 def _dimensions(terminal: Terminal, by: list[str], form: _Format) -> tuple[Dimension, ...]:
@@ -132,15 +132,14 @@ def _day(terminal: Terminal, option: str, text: str) -> date:
 
 
 def _file_text(
-    report: CostReport,
-    names: Mapping[str, str],
+    read: ReadReport,
     form: tuple[_Format, FocusVersion],
 ) -> str:
     if form[0] is _Format.CSV:
-        return cost_csv(report, names)
+        return cost_csv(read)
     if form[0] is _Format.JSON:
-        return msgspec.json.encode(cost_document(report, names)).decode() + "\n"
-    export = focus_export(report, names, form[1])
+        return msgspec.json.encode(cost_document(read)).decode() + "\n"
+    export = focus_export(read.report, read.names, form[1])
     if export.left_out:
         typer.echo(
             f"{quantity(export.left_out, 'attempt')} at no known price left out: FOCUS has no"

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from dashboards.cost_formats import cost_document
 from dashboards.cost_reports import read_dimensions
 from dashboards.report_mail import ReportMail, report_mail
 from dashboards.report_periods import period_name
+from dashboards.report_summary.files import cost_document
 from dashboards.report_summary.read_report import ReadReport
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
 from proxy.errors import OperatorError
@@ -47,7 +47,7 @@ class ReportContent:
                 "report": self.scheduled.name,
                 "team": None if self.scheduled.team == EVERY else self.scheduled.team,
                 "period": period,
-                **cost_document(self.read.report, self.read.names),
+                **cost_document(self.read),
             },
         }
         return signed_event(msgspec.json.encode(event), secret, time)

@@ -13,7 +13,12 @@ from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
 from dashboards.savings_headline import SavingsHeadline
 from proxy.catalog.catalog import Catalog
 from proxy.store.sql.ledger.control_arms import ArmMeasurement
-from proxy.store.sql.views.cost_reports import ReportQuestion, chart_dimension, costs_over_time
+from proxy.store.sql.views.cost_reports import (
+    ReportQuestion,
+    chart_dimension,
+    costs_over_time,
+    row_forecasts,
+)
 from proxy.store.sql.views.counted_savings import (
     Measurement,
     SavingsScope,
@@ -91,6 +96,7 @@ class SavingsFigures:
             report=replace(report, savings=savings),
             names={team.id: team.name for team in self._store.teams.all()},
             costs=self._reads.read(costs_over_time, question, chart_dimension(report)),
+            forecasts=self._reads.read(row_forecasts, question, len(report.rows)),
             read_at=question.now,
         )
 

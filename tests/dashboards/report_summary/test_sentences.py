@@ -118,8 +118,9 @@ def test_a_month_that_is_running_has_its_forecast_in_place_of_the_dearest_day() 
     made = read(("a", 2 * DOLLAR, DOLLAR), ("b", DOLLAR, DOLLAR))
     assert made.costs is not None
     forecast = MonthForecast(
-        month="2026-11", spent_nanos=1, forecast_nanos=9 * DOLLAR, known_days=28, method=""
-    )
+        month="2026-11", spent_nanos=1, forecast_nanos=9 * DOLLAR, known_days=28, method="",
+        low_nanos=8 * DOLLAR, high_nanos=10 * DOLLAR,
+    )  # fmt: skip
     running = replace(
         made,
         costs=replace(made.costs, month=forecast),
@@ -127,8 +128,8 @@ def test_a_month_that_is_running_has_its_forecast_in_place_of_the_dearest_day() 
     )
 
     assert sentences(running)[-1] == (
-        "November 2026 should come to $9.00, if each day that is left costs what its weekday did"
-        " in the last four weeks."
+        "November 2026 should come to $9.00, 95 % sure to lie between $8.00 and $10.00, if days go"
+        " on as in the last four weeks."
     )
     assert "should come to" not in " ".join(sentences(replace(running, read_at=made.read_at)))
 

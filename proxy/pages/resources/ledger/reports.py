@@ -1,6 +1,5 @@
 """``/api/v1/reports/cost``: cost reports by any dimensions, as JSON, CSV or a FOCUS dataset."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -11,9 +10,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.cost_formats import cost_csv, cost_document
-from dashboards.cost_reports import DIMENSION_NAMES, CostReport, Dimension, read_dimensions
+from dashboards.cost_reports import DIMENSION_NAMES, Dimension, read_dimensions
 from dashboards.focus import FocusVersion, focus_dimensions, focus_export
+from dashboards.report_summary.files import cost_csv, cost_document
 from dashboards.report_summary.read_report import ReadReport
 from dashboards.reports import ReportPeriod, SpendFilter, is_tag, reads_receipts
 from proxy.calls.ports import BackgroundTaskGroup
@@ -165,7 +164,7 @@ class CostReportsResource(Resource):
                 retry_after=5.0,
             )
         report = answer.report
-        text = await run_in_threadpool(_text, report, answer.names, query)
+        text = await run_in_threadpool(_text, answer, query)
         ending = "json" if query.format is ReportFormat.JSON else "csv"
         days = f"{report.period.first}-to-{report.period.days[-1].first}"
         name = f"thriftgate-cost-{days}.{ending}"
@@ -242,10 +241,10 @@ class CostReportsResource(Resource):
         return packed
 
 
-def _text(report: CostReport, names: Mapping[str, str], query: ReportQuery) -> str:
+def _text(read: ReadReport, query: ReportQuery) -> str:
     """A report in the format that was asked for."""
     if query.format is ReportFormat.CSV:
-        return cost_csv(report, names)
+        return cost_csv(read)
     if query.format is ReportFormat.FOCUS:
-        return focus_export(report, names, query.focus_version).text
-    return msgspec.json.encode(cost_document(report, names)).decode() + "\n"
+        return focus_export(read.report, read.names, query.focus_version).text
+    return msgspec.json.encode(cost_document(read)).decode() + "\n"

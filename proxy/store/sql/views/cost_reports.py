@@ -2,21 +2,30 @@
 
 import pickle
 import zlib
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final
+from datetime import date, datetime
+from typing import Any, Final
 from zoneinfo import ZoneInfo
+
+from sqlalchemy import ColumnElement
 
 from dashboards.cost_reports import CostReport, Dimension, cost_report
 from dashboards.report_periods import time_buckets
-from dashboards.report_summary.read_report import ReadReport
-from dashboards.reports import ReportPeriod, reads_receipts
+from dashboards.report_summary.read_report import ReadReport, is_running_month
+from dashboards.reports import Part, ReportPeriod, ordered_parts, reads_receipts
+from dashboards.views.comparisons import forecast_edges, forecast_of
 from dashboards.views.costs import CostDimension, CostsView
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
+from proxy.store.sql.rollups.spend_filters import Columns, part_column
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
 from proxy.store.sql.views.counted_savings import SavingsScope, read_headline
 from proxy.store.sql.views.readers import Readers
 
+#: Rows of a report that have forecasts; those of more rows have none.
+_MAX_FORECASTS: Final = 1_000
 #: Layers of a report's chart, beside that of all others.
 _CHART_SERIES: Final = 8
 _CHART_DIMENSIONS: Final[Mapping[str, CostDimension]] = {
@@ -38,6 +47,11 @@ class ReportQuestion:
     providers: Mapping[str, str]
     now: float
 
+    @property
+    def today(self) -> date:
+        """The day of now in the period's time zone."""
+        return datetime.fromtimestamp(self.now, ZoneInfo(self.scope.period.zone)).date()
+
 
 def read_cost_report(readers: Readers, question: ReportQuestion) -> ReadReport:
     """A report; blocks, for minutes where it reads millions of receipts.
@@ -53,6 +67,7 @@ def read_cost_report(readers: Readers, question: ReportQuestion) -> ReadReport:
         report=report,
         names=readers.team_names(),
         costs=costs_over_time(readers, question, chart_dimension(report)),
+        forecasts=row_forecasts(readers, question, len(report.rows)),
         read_at=question.now,
     )
 
@@ -80,7 +95,7 @@ def costs_over_time(
             buckets=buckets,
             only=only,
             providers=question.providers,
-            today=datetime.fromtimestamp(question.now, ZoneInfo(period.zone)).date(),
+            today=question.today,
             compare="month" if period.first.day == 1 else "previous",
         ),
     )
@@ -92,6 +107,56 @@ def chart_dimension(report: CostReport) -> CostDimension:
         if name in _CHART_DIMENSIONS and len({row.values[place] for row in report.rows}) > 1:
             return _CHART_DIMENSIONS[name]
     return "feature"
+
+
+def row_forecasts(
+    readers: Readers, question: ReportQuestion, rows: int
+) -> Mapping[tuple[str, ...], int | None] | None:
+    """Forecasts of the running month by the values of rows; blocks.
+
+    None for other periods, for rows that are parts of a month, or that rollups do not know, and for
+    very many rows.
+    """
+    scope, today = question.scope, question.today
+    parts = {"upstream" if name == "provider" else name for name in question.by}
+    if (
+        not is_running_month(scope.period, today)
+        or rows > _MAX_FORECASTS
+        or reads_receipts((*parts, *scope.only.values))
+        or parts & {"day", "month"}
+    ):
+        return None
+    sums = _forecast_sums(readers, question, ordered_parts(parts))
+    zone = scope.period.zone
+    return {
+        values: forecast_of(today, zone, nanos).forecast_nanos for values, nanos in sums.items()
+    }
+
+
+def _forecast_sums(
+    readers: Readers, question: ReportQuestion, parts: Sequence[Part]
+) -> Mapping[tuple[str, ...], Sequence[int]]:
+    """Costs between ``forecast_edges`` by the values of a report's rows."""
+    query = SumQuery(
+        place=lambda rows: [part_column(rows, part) for part in parts],
+        addends=_cost,
+        only=question.scope.only,
+        hour_addends=_cost,
+    )
+    edges = forecast_edges(question.today, question.scope.period.zone)
+    with read_transaction(readers.engine, is_snapshot=True) as connection:
+        sums = bucket_sums(connection, edges, query)
+    by_values = defaultdict[tuple[str, ...], list[int]](lambda: [0] * (len(edges) - 1))
+    for (bucket, *values), numbers in sums.items():
+        named: dict[str, str] = dict(zip(parts, values, strict=True))
+        upstream = named.get("upstream", "")
+        named["provider"] = question.providers.get(upstream) or upstream
+        by_values[tuple(named[name] for name in question.by)][bucket] += numbers["cost_nanos"]
+    return by_values
+
+
+def _cost(rows: Columns | Mapping[str, ColumnElement[Any]]) -> Mapping[str, ColumnElement[Any]]:
+    return {"cost_nanos": rows["cost_nanos"]}
 
 
 def pack_cost_report(readers: Readers, question: ReportQuestion) -> bytes:

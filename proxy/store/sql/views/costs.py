@@ -2,18 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, select
 
 from dashboards.cost_reports import CostSums
-from dashboards.report_periods import time_buckets
-from dashboards.reports import ReportPeriod
-from dashboards.views.comparisons import Comparison, compared_edges, compared_period
+from dashboards.views.comparisons import (
+    Comparison,
+    compared_edges,
+    compared_period,
+    forecast_edges,
+    forecast_of,
+)
 from dashboards.views.costs import (
-    FORECAST_DAYS,
     CostAmounts,
     CostColumn,
     CostDimension,
@@ -24,7 +27,6 @@ from dashboards.views.costs import (
     MonthForecast,
     charted_days,
     cost_amounts,
-    month_forecast,
     share,
     value_label,
 )
@@ -346,28 +348,9 @@ def _layer(
 
 def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
     today, zone = question.today, question.period.zone
-    tomorrow = today + timedelta(days=1)
-    whole = ReportPeriod(first=today.replace(day=1), end=tomorrow, zone=zone)
-    month, before = whole.bounds, compared_period(whole, "month")
-    begun, end = ReportPeriod(first=today, end=tomorrow, zone=zone).bounds
-    # Days of UTC are what rollups hold; a mean of four needs no other.
-    past = ReportPeriod(first=today - timedelta(days=FORECAST_DAYS), end=today, zone="UTC")
-    edges = sorted({month[0], begun, end, *before.bounds, *time_buckets(past, "day").edges})
+    edges = forecast_edges(today, zone)
     with read_transaction(readers.engine, is_snapshot=True) as connection:
-        costs = list(zip(edges, costs_by_bucket(connection, edges, question.only), strict=False))
-
-    def nanos_between(first: int, last: int) -> int:
-        return sum(nanos for start, nanos in costs if first <= start < last)
-
-    nanos_by_day = [(day.first, nanos_between(*day.bounds)) for day in past.days]
-    return replace(
-        month_forecast(
-            today, nanos_between(month[0], end), nanos_between(begun, end), nanos_by_day
-        ),
-        before_nanos=nanos_between(*before.bounds),
-        before_first=before.first,
-        before_last=before.days[-1].first,
-    )
+        return forecast_of(today, zone, costs_by_bucket(connection, edges, question.only))
 
 
 def _amounts(numbers: Mapping[str, int]) -> CostAmounts:

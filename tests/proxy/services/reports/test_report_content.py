@@ -46,7 +46,7 @@ def test_a_scheduled_report_can_be_split_by_a_tag(store: Store) -> None:
     keep(store, tagged, a_receipt(2, team="t", cost_nanos=2))
     report = content(store, by=("tag:customer",)).read.report
 
-    assert [(row.values, row.sums.cost_nanos) for row in report.rows] == [(("",), 2), (("c1",), 9)]
+    assert [(row.values, row.sums.cost_nanos) for row in report.rows] == [(("c1",), 9), (("",), 2)]
 
 
 def test_a_team_that_does_not_exist_is_named(store: Store) -> None:

@@ -1,11 +1,14 @@
 from dataclasses import replace
 from datetime import date
 
+import pytest
 from sqlalchemy import Engine
 
-from dashboards.reports import ReportPeriod, SpendFilter, latest_days
+from dashboards.cost_reports import Dimension
+from dashboards.reports import Part, ReportPeriod, SpendFilter, latest_days, ordered_parts
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.control_arms import ArmMeasurements
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.cost_reports import (
     ReportQuestion,
     has_more_receipts,
@@ -102,6 +105,53 @@ def test_a_report_from_the_first_of_a_month_is_beside_the_same_days_a_month_ago(
 
     assert costs is not None
     assert (costs.before_first, costs.before_last) == (date(2026, 8, 1), date(2026, 8, 10))
+
+
+@pytest.mark.parametrize("by", [("team", "feature"), ("model",), ("provider",), ("key", "route")])
+def test_a_rows_forecast_is_that_of_its_own_calls(store: Store, by: tuple[Dimension, ...]) -> None:
+    engine, providers = store._engine, {"lab": "acme"}
+    days = [
+        a_receipt(n, started=NOW - 86_400 * (n % 30), cost_nanos=10**9 + 7 * n) for n in range(120)
+    ]
+    inserter(engine)(days)
+    month = ReportPeriod(first=date(2026, 9, 1), end=date(2026, 9, 22), zone="Europe/Berlin")
+    asked = question(engine, measured=False)
+    scope = replace(asked.scope, period=month)
+    read = read_cost_report(
+        Readers(engine), replace(asked, scope=scope, by=by, providers=providers)
+    )
+
+    assert read.forecasts is not None
+    assert read.forecasts.keys() >= {row.values for row in read.report.rows}
+    for row in read.report.rows:
+        values = dict(zip(by, row.values, strict=True))
+        upstream = {"upstream" if name == "provider" else name: value.replace("acme", "lab")
+                    for name, value in values.items()}  # fmt: skip
+        only = SpendFilter(values={part_of(n): frozenset({v}) for n, v in upstream.items()})
+        alone = replace(asked, scope=replace(scope, only=only), by=by, providers=providers)
+        forecast = read_cost_report(Readers(engine), alone).forecast
+        assert forecast is not None
+        assert forecast.forecast_nanos is not None
+        assert read.forecasts[row.values] == forecast.forecast_nanos
+
+
+def part_of(name: str) -> Part:
+    (part,) = ordered_parts({name})
+    return part
+
+
+@pytest.mark.parametrize(
+    ("by", "first"), [(("user",), 1), (("team", "day"), 1), (("month",), 1), (("team",), 2)]
+)
+def test_rows_of_parts_of_a_month_or_of_other_periods_have_no_forecast(
+    store: Store, by: tuple[Dimension, ...], first: int
+) -> None:
+    engine = store._engine
+    asked = question(engine, measured=False)
+    days = ReportPeriod(first=date(2026, 9, first), end=date(2026, 9, 22), zone="UTC")
+    asked = replace(asked, scope=replace(asked.scope, period=days), by=by)
+
+    assert read_cost_report(Readers(engine), asked).forecasts is None
 
 
 def test_receipts_of_a_period_are_counted_up_to_a_limit(store: Store) -> None:

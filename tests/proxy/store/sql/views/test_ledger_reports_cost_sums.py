@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from dashboards.cost_formats import cost_document
 from dashboards.cost_reports import DIMENSIONS, CostSums, Dimension, cost_report
+from dashboards.report_summary.files import cost_document
+from dashboards.report_summary.read_report import ReadReport
 from dashboards.reports import MAX_USERS, ReportPeriod, tag_part
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import write_transaction
@@ -130,7 +131,9 @@ def test_every_grouping_adds_up_to_the_receipts(
         forget_receipts(engine)
     report = cost_report(reports, period, by, PROVIDERS)
     sums = plain_sums(period, every)
-    document = cost_document(report, {})
+    document = cost_document(
+        ReadReport(report=report, names={}, costs=None, forecasts=None, read_at=0.0)
+    )
 
     assert report.total == sums
     assert len({row.values for row in report.rows}) == len(report.rows)
