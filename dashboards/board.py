@@ -6,7 +6,7 @@ from typing import Protocol
 
 from slo.alert import Severity
 from slo.budgets.budget import BudgetUnit
-from slo.objectives.verdict import Verdict
+from slo.objectives.verdict import ObjectiveVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class ObjectiveStatus:
     ladder: Sequence[str]
     state: str
     level: int
-    verdict: str = Verdict.NO_DATA
+    verdict: str = ObjectiveVerdict.NO_DATA
     fact: str = ""
     fact_seconds: float = 600.0
     since: float | None = None

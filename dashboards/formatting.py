@@ -19,7 +19,7 @@ from dashboards.views.latency import HealthWindow
 from dashboards.views.steps import NextStep
 from slo.alert import format_amount, format_rough_duration
 from slo.budgets.budget import EVERY, BudgetUnit
-from slo.objectives.verdict import Verdict
+from slo.objectives.verdict import ObjectiveVerdict
 from slo.usage import TAG_PREFIX
 
 #: Outcomes of calls that nothing answered.
@@ -52,7 +52,10 @@ _BAD_ERROR_SHARE: Final = 0.05
 _MIN_ERRORS: Final = 3
 #: Calls of an alert that are counted at most.
 _MAX_COUNTED: Final = 50_000
-_UNMET_TONES: Final[dict[str, str]] = {Verdict.MISSED: "bad", Verdict.AT_RISK: "warn"}
+_UNMET_TONES: Final[dict[str, str]] = {
+    ObjectiveVerdict.MISSED: "bad",
+    ObjectiveVerdict.AT_RISK: "warn",
+}
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
 
 
@@ -332,7 +335,7 @@ def level_name(name: str) -> str:
 def unmet_objectives(objectives: Iterable[ObjectiveStatus]) -> list[ObjectiveStatus]:
     """Objectives that are missed or at risk, the worst first."""
     unmet = [objective for objective in objectives if objective.verdict in _UNMET_TONES]
-    return sorted(unmet, key=lambda objective: objective.verdict != Verdict.MISSED)
+    return sorted(unmet, key=lambda objective: objective.verdict != ObjectiveVerdict.MISSED)
 
 
 def health_headline(
@@ -356,7 +359,7 @@ def health_headline(
         return "", "No calls", now
     if not objectives:
         return "good", "Calls are answered", now
-    return "good", f"{counts[Verdict.OK]} of {len(objectives)} ok", "/objectives"
+    return "good", f"{counts[ObjectiveVerdict.OK]} of {len(objectives)} ok", "/objectives"
 
 
 def counted_calls(count: int) -> str:

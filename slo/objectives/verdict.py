@@ -16,7 +16,7 @@ from slo.objectives.objective import Metric, Objective
 _PERCENT: Final = 100
 
 
-class Verdict(StrEnum):
+class ObjectiveVerdict(StrEnum):
     """Says how an objective stands, the worst first."""
 
     MISSED = "missed"
@@ -26,11 +26,12 @@ class Verdict(StrEnum):
 
 
 VERDICT_MEANINGS: Final = {
-    Verdict.OK: "misses are within what it allows, or may be chance.",
-    Verdict.AT_RISK: "its error budget burns faster than it may, calls fell back to keep it, or too"
-    " few calls were counted to be sure.",
-    Verdict.MISSED: "more of the latest calls miss it than chance explains, or its alert is open.",
-    Verdict.NO_DATA: "no call was counted that says anything of it.",
+    ObjectiveVerdict.OK: "misses are within what it allows, or may be chance.",
+    ObjectiveVerdict.AT_RISK: "its error budget burns faster than it may, calls fell back to keep"
+    " it, or too few calls were counted to be sure.",
+    ObjectiveVerdict.MISSED: "more of the latest calls miss it than chance explains, or its alert"
+    " is open.",
+    ObjectiveVerdict.NO_DATA: "no call was counted that says anything of it.",
 }
 """The meaning of each verdict, in words for people."""
 
@@ -42,8 +43,8 @@ def objective_verdict(
     is_missed: bool,
     is_doubtful: bool,
     has_fallen_back: bool,
-) -> Verdict:
-    """How an objective stands.
+) -> ObjectiveVerdict:
+    """The verdict on an objective.
 
     Args:
         windows: Counts over the windows of its alerts, and of late.
@@ -52,12 +53,12 @@ def objective_verdict(
         has_fallen_back: True if calls go to another level to keep it.
     """
     if is_missed:
-        return Verdict.MISSED
+        return ObjectiveVerdict.MISSED
     is_cache = objective.metric is Metric.CACHE
     burns = not is_cache and any(is_beyond_chance(counts, objective) for counts in windows)
     if is_doubtful or has_fallen_back or burns:
-        return Verdict.AT_RISK
-    return Verdict.OK if any(counts.n for counts in windows) else Verdict.NO_DATA
+        return ObjectiveVerdict.AT_RISK
+    return ObjectiveVerdict.OK if any(counts.n for counts in windows) else ObjectiveVerdict.NO_DATA
 
 
 def miss_text(objective: Objective) -> str:

@@ -10,11 +10,10 @@ import pytest
 
 from dashboards import pages
 from dashboards.access import Role, Viewer
-from dashboards.board import BurnStatus, StateSpan, StateTimeline
 from dashboards.pages import SignInForm
 from dashboards.views.alerts import AlertsView
 from slo.budgets.budget import BudgetUnit
-from slo.objectives.verdict import VERDICT_MEANINGS, Verdict
+from slo.objectives.verdict import VERDICT_MEANINGS, ObjectiveVerdict
 from tests.fakes.board import (
     CALL,
     NOW,
@@ -135,7 +134,7 @@ def test_every_state_of_the_controller_is_told_in_words_and_has_a_look(state):
     assert re.search(rf"\.{state}\b", STYLESHEET.read_text())
 
 
-@pytest.mark.parametrize("verdict", Verdict)
+@pytest.mark.parametrize("verdict", ObjectiveVerdict)
 def test_every_verdict_is_told_in_words_and_has_a_look(verdict):
     page = page_outline(objectives=[an_objective(verdict=verdict)], reroutes=[])
     name = verdict.replace(" ", "_")
@@ -391,25 +390,3 @@ def test_the_stylesheet_knows_the_dark():
 
     assert "prefers-color-scheme: dark" in text
     assert "url(" not in text
-
-
-def test_states_of_the_last_day_are_drawn_in_their_shares():
-    span = StateSpan(state="degraded", level=EVIL, began=NOW - 50, ended=NOW - 25)
-    timeline = StateTimeline(objective=EVIL, began=NOW - 100, ended=NOW, spans=[span])
-    html = policies_page(overview(timelines=[timeline], objectives=[an_objective(name=EVIL)]))
-
-    assert '<rect class="degraded" x="500.0" y="0" width="250.0" height="16">' in html
-    assert EVIL not in html
-
-
-def test_burns_over_the_windows_of_alerts_have_a_table():
-    burns = (
-        BurnStatus(over=1800.0, limit=6.0, rate=7.25, counted=90, known=1800.0, missed=40),
-        BurnStatus(over=21_600.0, limit=3.0, rate=1.0, counted=90, known=7_200.0),
-    )
-    outline = page_outline(objectives=[an_objective(burns=burns)])
-
-    assert "chat-ttft 30 min 7.2 6 40 90 all of it" in outline.text
-    assert "chat-ttft 6 h 1.0 3 0 90 2 h" in outline.text
-    assert "Error budget of 6 h: 0.0 % left, counted for 2 h" in outline.text
-    assert "Burn rates over" not in page_outline().text

@@ -16,7 +16,7 @@ from slo.budgets.budget import Budget, BudgetUnit
 from slo.budgets.ceiling import Ceiling, CeilingStep
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objectives.objective import Enforce, Metric, RequestKind
-from slo.objectives.verdict import Verdict
+from slo.objectives.verdict import ObjectiveVerdict
 from slo.window import Window, window_end
 from tests.fakes.admission_harness import NOW
 from tests.fakes.alerts import an_alert
@@ -110,7 +110,7 @@ def test_burns_over_the_windows_of_alerts_are_those_of_the_leader(store: Store) 
     assert status.burns == [
         BurnStatus(over=1800.0, limit=6.0, rate=2.5, counted=40, known=600.0, missed=5)
     ]
-    assert status.verdict == Verdict.AT_RISK
+    assert status.verdict == ObjectiveVerdict.AT_RISK
     assert status.fact.startswith("5 of 40 calls had no first token within 500 ms in the last 10 m")
 
 
@@ -164,7 +164,7 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
 
     assert status.pin == Pin(who="ann", why="a test", until=NOW + 60)
     assert (status.state, status.why) == ("pinned", "")
-    assert status.verdict == Verdict.NO_DATA, "a person's pin puts nothing at risk"
+    assert status.verdict == ObjectiveVerdict.NO_DATA, "a person's pin puts nothing at risk"
 
 
 def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:

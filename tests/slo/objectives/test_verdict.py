@@ -9,7 +9,7 @@ from slo.budgets.tally import GoodBadCounts
 from slo.objectives.objective import Metric, Objective
 from slo.objectives.verdict import (
     VERDICT_MEANINGS,
-    Verdict,
+    ObjectiveVerdict,
     allowance_text,
     fact_text,
     objective_verdict,
@@ -23,7 +23,9 @@ def objective_with(**fields: Any) -> Objective:
     return msgspec.structs.replace(OBJECTIVE, **fields)
 
 
-def verdict_of(*windows: GoodBadCounts, objective: Objective = OBJECTIVE, **facts: bool) -> Verdict:
+def verdict_of(
+    *windows: GoodBadCounts, objective: Objective = OBJECTIVE, **facts: bool
+) -> ObjectiveVerdict:
     known = {"is_missed": False, "is_doubtful": False, "has_fallen_back": False}
     return objective_verdict(objective, list(windows), **(known | facts))
 
@@ -31,18 +33,18 @@ def verdict_of(*windows: GoodBadCounts, objective: Objective = OBJECTIVE, **fact
 @pytest.mark.parametrize(
     ("windows", "facts", "verdict"),
     [
-        ((GOOD,), {"is_missed": True}, Verdict.MISSED),
-        ((GOOD,), {"is_doubtful": True}, Verdict.AT_RISK),
-        ((GOOD,), {"has_fallen_back": True}, Verdict.AT_RISK),
-        ((GOOD, BAD), {}, Verdict.AT_RISK),
-        ((GOOD, GoodBadCounts()), {}, Verdict.OK),
-        ((GoodBadCounts(2, 1),), {}, Verdict.OK),
-        ((GoodBadCounts(),), {}, Verdict.NO_DATA),
-        ((), {}, Verdict.NO_DATA),
+        ((GOOD,), {"is_missed": True}, ObjectiveVerdict.MISSED),
+        ((GOOD,), {"is_doubtful": True}, ObjectiveVerdict.AT_RISK),
+        ((GOOD,), {"has_fallen_back": True}, ObjectiveVerdict.AT_RISK),
+        ((GOOD, BAD), {}, ObjectiveVerdict.AT_RISK),
+        ((GOOD, GoodBadCounts()), {}, ObjectiveVerdict.OK),
+        ((GoodBadCounts(2, 1),), {}, ObjectiveVerdict.OK),
+        ((GoodBadCounts(),), {}, ObjectiveVerdict.NO_DATA),
+        ((), {}, ObjectiveVerdict.NO_DATA),
     ],
 )
 def test_a_verdict_is_the_worst_that_is_known(
-    windows: tuple[GoodBadCounts, ...], facts: dict[str, bool], verdict: Verdict
+    windows: tuple[GoodBadCounts, ...], facts: dict[str, bool], verdict: ObjectiveVerdict
 ) -> None:
     assert verdict_of(*windows, **facts) is verdict
 
@@ -50,11 +52,11 @@ def test_a_verdict_is_the_worst_that_is_known(
 def test_tokens_of_a_cache_are_no_calls_and_put_no_floor_at_risk() -> None:
     floor = objective_with(metric=Metric.CACHE, target=0.7, under=None)
 
-    assert verdict_of(GoodBadCounts(60_000, 40_000), objective=floor) is Verdict.OK
+    assert verdict_of(GoodBadCounts(60_000, 40_000), objective=floor) is ObjectiveVerdict.OK
 
 
 def test_every_verdict_has_a_meaning() -> None:
-    assert VERDICT_MEANINGS.keys() == set(Verdict)
+    assert VERDICT_MEANINGS.keys() == set(ObjectiveVerdict)
 
 
 @pytest.mark.parametrize(

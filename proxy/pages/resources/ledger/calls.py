@@ -168,7 +168,7 @@ class Calls(Resource):
         )
 
     def _measured(self, query: CallsQuery) -> MeasuredCalls | None:
-        """What an alert counted, as a query names it; None where it names nothing of it."""
+        """Calls that an alert counted, as a query names them; None where it names none."""
         given = (query.ended_from, query.ended_to, query.missed, query.failed_route)
         if not any(given):
             return None

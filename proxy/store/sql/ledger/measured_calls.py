@@ -33,7 +33,7 @@ class MeasuredCalls:
 
 
 def measured_conditions(measured: MeasuredCalls) -> list[ColumnElement[bool]]:
-    """What the last attempts of these calls fulfil."""
+    """Conditions on the last attempts of these calls."""
     ended = _CALLS.started + _CALLS.duration
     conditions: list[ColumnElement[bool]] = []
     if measured.ended_from is not None:
@@ -54,7 +54,7 @@ def measured_conditions(measured: MeasuredCalls) -> list[ColumnElement[bool]]:
 
 
 def _missed_conditions(objective: Objective) -> list[ColumnElement[bool]]:
-    """What calls fulfil that ``slo.objectives.objective.classify_call`` counts as bad."""
+    """Conditions on the calls that ``slo.objectives.objective.classify_call`` counts as bad."""
     conditions: list[ColumnElement[bool]] = [_CALLS.outcome != Outcome.REFUSED.value]
     if objective.team != EVERY:
         teams = schema.teams.c

@@ -78,7 +78,7 @@ class CallSearch:
         id_start: The beginning of their ids; "" for any.
         text: Stands in the prompt kept for them, in any case of letters, or is the id that a
             provider gave to an attempt or an answer; "" for any.
-        measured: What an alert counted; None for any.
+        measured: Calls that an alert counted; None for any.
     """
 
     since: float
@@ -121,9 +121,9 @@ def calls_count(readers: Readers, search: CallSearch) -> int:
         calls.call_id >= id_floor(search.since)
     )
     is_call = (calls.final == 1) & (calls.team != IDLE_TEAM)
-    found = select(calls.call_id).where(is_between, is_call, *search_conditions(search))
+    wanted_ids = select(calls.call_id).where(is_between, is_call, *search_conditions(search))
     with read_transaction(readers.engine) as connection:
-        counted = select(func.count()).select_from(found.limit(MAX_COUNTED + 1).subquery())
+        counted = select(func.count()).select_from(wanted_ids.limit(MAX_COUNTED + 1).subquery())
         return connection.execute(counted).scalar_one()
 
 

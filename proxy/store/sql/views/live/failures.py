@@ -46,7 +46,7 @@ def failing_routes(
             route=route,
             attempts=attempts,
             failed=count,
-            errors=_shown(words, route, has_words=has_words),
+            errors=_errors_of(words, route, has_words=has_words),
         )
         for route, attempts, count in routes
     ]
@@ -64,7 +64,7 @@ def failure_words(readers: Readers, question: tuple[CallSearch, str]) -> list[Fa
     return [each for _, each in words[:_MAX_WORDS]]
 
 
-def _shown(
+def _errors_of(
     words: Sequence[tuple[str, FailureWords]], route: str, *, has_words: bool
 ) -> list[FailureWords]:
     """The most frequent errors of a route, without words where these may not be shown."""
