@@ -73,8 +73,8 @@ def ago(moment: float, now: float) -> str:
     """A time beside now: 5 min ago, in 2 d; its day from a week on."""
     away = now - moment
     if abs(away) >= _WEEK_S:
-        at = datetime.fromtimestamp(moment, UTC)
-        return f"{at.day} {at:%b %Y}"
+        date_time = datetime.fromtimestamp(moment, UTC)
+        return f"{date_time.day} {date_time:%b %Y}"
     if abs(away) < _MINUTE_S:
         return "just now"
     size, unit = next((size, unit) for size, unit in _SPANS if abs(away) >= size)
