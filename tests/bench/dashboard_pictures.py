@@ -4,9 +4,10 @@
 Usage: python -m tests.bench.dashboard_pictures take LINK FOLDER/WHEN/STORE
        python -m tests.bench.dashboard_pictures sheets FOLDER OUT
 
-LINK signs in once: ``thriftgate demo``, ``serve`` and ``admin link`` print one. WHEN is ``before``
-or ``now``; STORE is ``empty``, ``demo`` or ``ten-million``. Pages are those that the gateway's own
-menu leads to, and of each kind of page about one thing the first that these link to.
+LINK signs in once: ``thriftgate demo``, ``serve`` and ``admin link`` print one. A demo of 700 calls
+has an alert. WHEN is ``before`` or ``now``; STORE is ``empty``, ``demo`` or ``ten-million``. Pages
+are those that the gateway's own menu leads to, and of each kind of page about one thing the first
+that these link to.
 """
 
 import argparse
@@ -40,6 +41,7 @@ _MORE: Final = {
     "account": f"{HOME}/account",
     "own-usage": "/me",
     "sign-in": f"{HOME}/sign-in",
+    "report-print": f"{HOME}/reports/print",
 }
 _LINKS: Final = "[...document.querySelectorAll('a[href]')].map((link) => link.pathname)"
 _MENU: Final = "[...document.querySelectorAll('nav a[href]')].map((link) => link.pathname)"
@@ -114,9 +116,10 @@ def take(link: str, folder: Path) -> None:
             )
             page = context.new_page()
             for name, path in paths.items():
-                page.goto(path)
-                wait_until_drawn(page)
-                page.screenshot(path=shot.file(folder, name.replace("/", "-")))
+                answer = page.goto(path)
+                if answer is not None and answer.ok:
+                    wait_until_drawn(page)
+                    page.screenshot(path=shot.file(folder, name.replace("/", "-")))
             context.close()
         browser.close()
     print(f"{len(paths)} pages, {len(SHOTS) * len(paths)} pictures in {folder}")

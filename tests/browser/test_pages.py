@@ -1,21 +1,37 @@
 """Every page in a real browser: drawn without an error, from this host alone, for everybody."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 
 from dashboards.pages import NAVIGATION
+from proxy.records.receipt import Outcome
 from proxy.store.sql.access.audit_log import AuditedChange
+from proxy.store.sql.ledger.inserts import inserter
 from tests.fakes.demo_gateway import DemoGateway
+from tests.fakes.receipts import a_receipt
 
 pytestmark = pytest.mark.browser
 
 #: Faults of axe-core that keep people out.
 _SERIOUS = {"serious", "critical"}
 PATHS = [page.path for group in NAVIGATION for page in group.entries]
+#: Pages as filters, splits, faults of a question and prints have them.
+VARIANTS = (
+    "/costs?by=user",
+    "/costs?by=nothing",
+    "/costs?from=2020-01-01&to=2020-01-31",
+    "/reports?by=team,feature,model,day",
+    "/reports/print?by=team,model",
+    "/now?window=6h",
+    "/latency?metric=duration&by=route",
+    "/calls?error=none_such",
+    "/calls/call_00000000000000000000000000000000",
+)
 
 
 class Watch:
@@ -59,11 +75,27 @@ def test_every_page_of_the_menu_is_drawn_without_a_fault(
         take_picture(page, f"{path.strip('/').replace('/', '-') or 'overview'}-{name}")
 
 
-def test_axe_finds_no_serious_fault_on_any_page(view: tuple[str, BrowserContext]) -> None:
-    _, window = view
+@pytest.fixture
+def failed_call(gateway: DemoGateway) -> str:
+    """The path of the page of a call that its upstream failed."""
+    now = datetime.now(UTC).timestamp()  # noqa: TID251 - the gateway's own clock
+    receipt = a_receipt(
+        call_id=f"call_{int(now * 1_000):012x}7{0:019x}",
+        team=gateway.store.teams.all()[0].id,
+        started=now - 60,
+        status=502,
+        outcome=Outcome.FAILED,
+        error="upstream_error",
+    )
+    inserter(gateway.store._engine)([receipt])
+    return f"/calls/{receipt.call_id}"
+
+
+def serious_faults(window: BrowserContext, paths: Iterable[str]) -> list[tuple[str, str, Any]]:
+    """Serious faults that axe finds on pages: path, rule and where."""
     page = window.new_page()
     faults = []
-    for path in PATHS:
+    for path in paths:
         page.goto(f"/admin{path}")
         page.wait_for_load_state("networkidle")
         violations = Axe().run(page).response["violations"]
@@ -72,7 +104,17 @@ def test_axe_finds_no_serious_fault_on_any_page(view: tuple[str, BrowserContext]
             for fault in violations
             if fault["impact"] in _SERIOUS
         ]
-    assert faults == []
+    return faults
+
+
+def test_axe_finds_no_serious_fault_on_any_page(view: tuple[str, BrowserContext]) -> None:
+    assert serious_faults(view[1], PATHS) == []
+
+
+def test_axe_finds_no_serious_fault_on_prints_filters_and_failed_calls(
+    view: tuple[str, BrowserContext], failed_call: str
+) -> None:
+    assert serious_faults(view[1], [*VARIANTS, failed_call]) == []
 
 
 @pytest.mark.parametrize("path", ["", "/costs", "/latency", "/cache"])
