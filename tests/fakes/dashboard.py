@@ -136,14 +136,7 @@ class Dashboard:
                 settings, reloader, (list, reloader.notes), self._record, ask, self.now
             ),
         )
-        ledger = LedgerResources.of(
-            store,
-            (ask, LoopTasks()),
-            self._catalog,
-            lambda: reloader.snapshot.policies.objectives,
-            self.now,
-        )
-        ledger.fast_path.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
+        ledger = self._ledger(ask)
         people = AccessResources.of(store, ask, self.access, operations.stored_budgets, self.now)
         self.app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
         self.app.include_router(self.access.router())
@@ -157,6 +150,18 @@ class Dashboard:
         self.other = store.teams.create("other", now=NOW).id
         self.people = {role: self.add_person(role.value, role, self.own) for role in Role}
         self.cookies = {role: self.cookie(person) for role, person in self.people.items()}
+
+    def _ledger(self, ask: StoreQuestions) -> LedgerResources:
+        reloader = self.reloader
+        ledger = LedgerResources.of(
+            self.store,
+            (ask, LoopTasks()),
+            self._catalog,
+            lambda: reloader.snapshot.policies.objectives,
+            self.now,
+        )
+        ledger.fast_path.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
+        return ledger
 
     def _include_own_usage(self) -> None:
         around = cast("AppContext", SimpleNamespace(opened=self.store, now=self.now))

@@ -20,7 +20,9 @@ LONG = [{"above": 272_000, "input": "6", "output": "30"}]
 
 def test_every_shipped_model_is_the_same_once_its_fields_are_written_again() -> None:
     before = load(SHIPPED, None)
-    texts = [model_text({**fields, "name": name}) for name, fields in _named(SHIPPED).items()]
+    texts = [
+        model_text({**fields, "name": name}) for name, fields in _named_fields(SHIPPED).items()
+    ]
     after = load(SHIPPED, None, stored="\n".join(texts))
 
     assert {name: _tariffs(model) for name, model in after.models.items()} == {
@@ -28,7 +30,7 @@ def test_every_shipped_model_is_the_same_once_its_fields_are_written_again() -> 
     }
 
 
-def _named(text: str) -> dict[str, dict[str, object]]:
+def _named_fields(text: str) -> dict[str, dict[str, object]]:
     models = stated_models([text])
     names = ("price", "discount", "window")
     return {name: {k: v for k, v in one.items() if k in names} for name, one in models.items()}

@@ -25,7 +25,7 @@ from slo.policies.answer_cache import AnswerCachePolicy
 from slo.usage import Usage
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW
-from tests.fakes.receipts import a_receipt, an_engine_receipt
+from tests.fakes.receipts import a_receipt
 
 EVIL = "<script>alert(1)</script>"
 
@@ -332,57 +332,6 @@ def test_tags_are_escaped_and_lead_to_the_calls_of_their_value(pages: CallPagesB
     assert EVIL not in call + calls
     assert pages.browser.get("/now?by=tag:customer&tag=customer:x&window=6h").status == 200
     assert pages.browser.get("/now?by=tag:").status == 422
-
-
-def test_a_failed_call_shows_the_words_of_its_upstream_and_reasons_as_sentences(
-    pages: CallPagesBrowser,
-) -> None:
-    failed = a_receipt(
-        3, started=NOW - 57, team=pages.team, usage=None, outcome=Outcome.FAILED, status=503,
-        error="upstream_overloaded", upstream_error=f"it answered 503 {EVIL}",
-        unplanned_why="under_2_kb", compaction="auto", compaction_why="too_few_calls",
-    )  # fmt: skip
-    inserter(pages.store._engine)([failed])
-    html = pages.text(f"/calls/{failed.call_id}")
-
-    assert EVIL not in html
-    assert f'<q class="upstream-words">it answered 503 {EVIL}</q>' in unescape(html)
-    assert 'failed, <span title="upstream_overloaded">upstream overloaded</span>' in html
-    assert "its prompt is smaller than 2 KB" in html
-    assert "nothing is known before" in html
-    assert "under_2_kb" not in html
-    assert "too_few_calls" not in html
-
-
-def test_phases_of_an_engine_stand_below_their_attempt_in_their_order(
-    pages: CallPagesBrowser,
-) -> None:
-    call = an_engine_receipt(3, started=NOW - 57, team=pages.team)
-    inserter(pages.store._engine)([call, a_receipt(4, started=NOW - 56, team=pages.team)])
-    phases = re.findall(
-        r'<tr class="phase"><th scope="row">(\w+)', pages.text(f"/calls/{call.call_id}")
-    )
-
-    assert phases == ["Gateway", "Queue", "Prefill", "Decode", "Transfer"]
-    plain = pages.text(f"/calls/{a_receipt(4, started=NOW - 56, team=pages.team).call_id}")
-    assert 'class="phase"' not in plain
-
-
-def test_bar_of_a_prompt_shows_what_was_read_written_and_new(pages: CallPagesBrowser) -> None:
-    planned = a_receipt(
-        3,
-        started=NOW - 57,
-        team=pages.team,
-        **MISS,
-        usage=Usage(input=60, cache_read=850, write_1h=90),
-    )
-    inserter(pages.store._engine)([planned])
-    html = pages.text(f"/calls/{planned.call_id}")
-    parts = re.findall(r'<rect class="(read|written|new)" x="([\d.]+)"', html)
-
-    assert parts == [("read", "0.0"), ("written", "850.0"), ("new", "940.0")]
-    assert '<td data-name="Written" class="number">50</td>' in html
-    assert "as much as sent directly" in html
 
 
 def test_each_filter_of_calls_is_a_chip_that_takes_it_away(pages: CallPagesBrowser) -> None:

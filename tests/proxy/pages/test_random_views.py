@@ -56,7 +56,7 @@ Amounts = dict[tuple[str, ...], tuple[int, int | None]]
 
 @dataclass(frozen=True, kw_only=True)
 class RandomView:
-    """What somebody asks for: who, of which days of a zone, split and filtered by what."""
+    """One request for figures: who asks, of which days of a zone, split and filtered by what."""
 
     role: Role
     first: date
@@ -211,7 +211,7 @@ class FigureReader:
         query = self._view.query(by=",".join(self._view.by), **({"format": form} if form else {}))
         return f"{API_PATH}/reports/cost?{query}" if form else f"/admin/reports?{query}"
 
-    def expected(self, sums: Amounts, nothing: str) -> Amounts:
+    def expected_amounts(self, sums: Amounts, nothing: str) -> Amounts:
         """Sums by names as people read them."""
         by = self._view.by
         return {
@@ -287,9 +287,9 @@ def test_thirty_random_views_show_the_ledgers_sums_to_the_nano_dollar(
         teams = (dashboard.own,) if is_member else None
         reader, sums = FigureReader(dashboard, view), view.sums(dashboard.store, teams, view.by)
 
-        assert reader.csv() == reader.expected(sums, ""), view
-        assert reader.json() == reader.expected(sums, ""), view
-        assert reader.report_page() == reader.expected(sums, "(none)"), view
+        assert reader.csv() == reader.expected_amounts(sums, ""), view
+        assert reader.json() == reader.expected_amounts(sums, ""), view
+        assert reader.report_page() == reader.expected_amounts(sums, "(none)"), view
 
         stacked = numbers.choice(_STACKED)
         by_value = view.sums(dashboard.store, teams, (stacked,))

@@ -26,8 +26,8 @@ def objective_with(**fields: Any) -> Objective:
 def verdict_of(
     *windows: GoodBadCounts, objective: Objective = OBJECTIVE, **facts: bool
 ) -> ObjectiveVerdict:
-    known = {"is_missed": False, "is_doubtful": False, "has_fallen_back": False}
-    return objective_verdict(objective, list(windows), **(known | facts))
+    defaults = {"is_missed": False, "is_doubtful": False, "has_fallen_back": False}
+    return objective_verdict(objective, list(windows), **(defaults | facts))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def verdict_of(
     ],
 )
 def test_a_verdict_is_the_worst_that_is_known(
-    windows: tuple[GoodBadCounts, ...], facts: dict[str, bool], verdict: ObjectiveVerdict
+    windows: tuple[GoodBadCounts, ...], facts: dict[str, Any], verdict: ObjectiveVerdict
 ) -> None:
     assert verdict_of(*windows, **facts) is verdict
 

@@ -138,7 +138,7 @@ class Calls(Resource):
         start, end = map(float, query.period(self._now()).bounds)
         if query.window is not None:
             start = max(start, self._now() - WINDOW_SECONDS[query.window][0])
-        measured = self._measured(query)
+        measured = self._measured_calls(query)
         if measured is not None and measured.ended_from is not None:
             start = measured.ended_from - _LONGEST_CALL_S
         if measured is not None and measured.ended_to is not None:
@@ -167,7 +167,7 @@ class Calls(Resource):
             measured=measured,
         )
 
-    def _measured(self, query: CallsQuery) -> MeasuredCalls | None:
+    def _measured_calls(self, query: CallsQuery) -> MeasuredCalls | None:
         """Calls that an alert counted, as a query names them; None where it names none."""
         given = (query.ended_from, query.ended_to, query.missed, query.failed_route)
         if not any(given):

@@ -67,7 +67,7 @@ class CatalogEntries:
         """The prices of a model until now; {} where none are known."""
         if isinstance(entry.get("price"), Mapping):
             return dict(entry["price"])
-        model = self._stated(self._source.shipped).get(fields["name"], {})
+        model = self._stated_models(self._source.shipped).get(fields["name"], {})
         if any("price" in route for route in model.get("routes", ())):
             raise CallerError(
                 f"The routes of {fields['name']} have prices of their own; change them in the file"
@@ -147,7 +147,7 @@ class CatalogEntries:
         assert source is not None  # noqa: S101 - a gateway reads its catalog from files
         return source
 
-    def _stated(self, *texts: str) -> Mapping[str, Mapping[str, Any]]:
+    def _stated_models(self, *texts: str) -> Mapping[str, Mapping[str, Any]]:
         return stated_models([*texts, *filter(None, [self._source.user])])
 
 

@@ -74,7 +74,7 @@ class FeatureLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureSavings:
+class MonthSavings:
     """Savings of a feature by estimate, in nano-dollars; what it cost more is taken off.
 
     Attributes:
@@ -115,7 +115,7 @@ class FeatureView:
     keep_turns: int | None
     target_tokens: int | None
     compaction_lost_nanos: int | None
-    month: FeatureSavings | None = None
+    month: MonthSavings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ def _balances(readers: Readers, question: FeaturesQuestion) -> Mapping[tuple[str
     return receipts.savings_by_feature(question.now - _DAY_S, question.now)
 
 
-def _month_savings(readers: Readers, question: FeaturesQuestion) -> FeatureSavings | None:
+def _month_savings(readers: Readers, question: FeaturesQuestion) -> MonthSavings | None:
     """The savings of the last 30 days of the feature that is named; None where none is."""
     if question.named is None:
         return None
@@ -206,7 +206,7 @@ def _month_savings(readers: Readers, question: FeaturesQuestion) -> FeatureSavin
     with read_transaction(readers.engine) as connection:
         sums = bucket_sums(connection, [end - _MONTH_S, end], query)
     totals = next(iter(sums.values()), {})
-    return FeatureSavings(
+    return MonthSavings(
         **{name: totals.get(name, 0) for name in ("calls", "planning", "compaction")}
     )
 

@@ -9,12 +9,12 @@ from decimal import Decimal
 import pytest
 
 from dashboards.access import Role, Viewer
+from dashboards.report_summary.read_report import ReadReport
 from proxy.errors import CallerError, Unready
 from proxy.pages.resources.ledger.reports import CostReportsResource, ReportFormat, ReportQuery
 from proxy.pages.store_questions import StoreQuestions
 from proxy.services.reports.background_reports import PendingReport
 from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.views.cost_reports import ReadReport
 from proxy.store.store import Store
 from tests.fakes.admin_api import PATIENCE_S
 from tests.fakes.board import NOW

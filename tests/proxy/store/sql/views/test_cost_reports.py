@@ -41,10 +41,10 @@ def test_a_packed_report_is_the_report_as_it_was_read(store: Store) -> None:
         [a_receipt(n, cost_nanos=80, compaction="facts", compaction_nanos=20) for n in range(3)],
         0.5,
     )
-    report_question = question(engine, measured=True)
-    report = read_cost_report(Readers(engine), report_question)
+    query = question(engine, measured=True)
+    report = read_cost_report(Readers(engine), query)
 
-    assert unpack_cost_report(pack_cost_report(Readers(engine), report_question)) == report
+    assert unpack_cost_report(pack_cost_report(Readers(engine), query)) == report
     assert report.read_at == NOW
     assert report.report.total.cost_nanos == 240
     assert report.report.savings is not None
@@ -62,9 +62,9 @@ def test_a_report_of_one_end_user_has_its_costs_and_no_headline(store: Store) ->
     engine = store._engine
     book(engine, [a_receipt(n, user=user * 32, cost_nanos=80) for n, user in enumerate("abb")], 0.5)
     only = SpendFilter(values={"user": frozenset({"b" * 32})})
-    asked = question(engine, measured=True)
+    query = question(engine, measured=True)
     report = read_cost_report(
-        Readers(engine), replace(asked, scope=replace(asked.scope, only=only))
+        Readers(engine), replace(query, scope=replace(query.scope, only=only))
     ).report
 
     assert (report.total.cost_nanos, report.savings) == (160, None)
@@ -73,9 +73,9 @@ def test_a_report_of_one_end_user_has_its_costs_and_no_headline(store: Store) ->
 def test_costs_over_time_are_by_the_first_dimension_with_several_values(store: Store) -> None:
     engine = store._engine
     book(engine, [a_receipt(n, team="t", cost_nanos=8 + n) for n in range(3)], 0.5)
-    asked = question(engine, measured=False)
+    query = question(engine, measured=False)
     by = {
-        dimensions: read_cost_report(Readers(engine), replace(asked, by=dimensions))
+        dimensions: read_cost_report(Readers(engine), replace(query, by=dimensions))
         for dimensions in (("user", "team"), ("team", "model"), ("day",))
     }
 
@@ -87,21 +87,24 @@ def test_costs_over_time_are_by_the_first_dimension_with_several_values(store: S
 
 def test_costs_over_time_read_no_receipts_and_no_centuries(store: Store) -> None:
     engine = store._engine
-    asked = question(engine, measured=False)
+    query = question(engine, measured=False)
     user = SpendFilter(values={"user": frozenset({"b" * 32})})
     ever = ReportPeriod(first=date(2000, 1, 1), end=date(2020, 1, 1), zone="UTC")
-    for scope in (replace(asked.scope, only=user), replace(asked.scope, period=ever)):
-        assert read_cost_report(Readers(engine), replace(asked, scope=scope)).costs is None
+    for scope in (
+        replace(query.scope, only=user),
+        replace(query.scope, period=ever),
+    ):
+        assert read_cost_report(Readers(engine), replace(query, scope=scope)).costs is None
 
 
 def test_a_report_from_the_first_of_a_month_is_beside_the_same_days_a_month_ago(
     store: Store,
 ) -> None:
     engine = store._engine
-    asked = question(engine, measured=False)
+    query = question(engine, measured=False)
     september = ReportPeriod(first=date(2026, 9, 1), end=date(2026, 9, 11), zone="UTC")
-    scope = replace(asked.scope, period=september)
-    costs = read_cost_report(Readers(engine), replace(asked, scope=scope)).costs
+    scope = replace(query.scope, period=september)
+    costs = read_cost_report(Readers(engine), replace(query, scope=scope)).costs
 
     assert costs is not None
     assert (costs.before_first, costs.before_last) == (date(2026, 8, 1), date(2026, 8, 10))
@@ -115,10 +118,10 @@ def test_a_rows_forecast_is_that_of_its_own_calls(store: Store, by: tuple[Dimens
     ]
     inserter(engine)(days)
     month = ReportPeriod(first=date(2026, 9, 1), end=date(2026, 9, 22), zone="Europe/Berlin")
-    asked = question(engine, measured=False)
-    scope = replace(asked.scope, period=month)
+    query = question(engine, measured=False)
+    scope = replace(query.scope, period=month)
     read = read_cost_report(
-        Readers(engine), replace(asked, scope=scope, by=by, providers=providers)
+        Readers(engine), replace(query, scope=scope, by=by, providers=providers)
     )
 
     assert read.forecasts is not None
@@ -128,7 +131,7 @@ def test_a_rows_forecast_is_that_of_its_own_calls(store: Store, by: tuple[Dimens
         upstream = {"upstream" if name == "provider" else name: value.replace("acme", "lab")
                     for name, value in values.items()}  # fmt: skip
         only = SpendFilter(values={part_of(n): frozenset({v}) for n, v in upstream.items()})
-        alone = replace(asked, scope=replace(scope, only=only), by=by, providers=providers)
+        alone = replace(query, scope=replace(scope, only=only), by=by, providers=providers)
         forecast = read_cost_report(Readers(engine), alone).forecast
         assert forecast is not None
         assert forecast.forecast_nanos is not None
@@ -147,11 +150,11 @@ def test_rows_of_parts_of_a_month_or_of_other_periods_have_no_forecast(
     store: Store, by: tuple[Dimension, ...], first: int
 ) -> None:
     engine = store._engine
-    asked = question(engine, measured=False)
+    query = question(engine, measured=False)
     days = ReportPeriod(first=date(2026, 9, first), end=date(2026, 9, 22), zone="UTC")
-    asked = replace(asked, scope=replace(asked.scope, period=days), by=by)
+    query = replace(query, scope=replace(query.scope, period=days), by=by)
 
-    assert read_cost_report(Readers(engine), asked).forecasts is None
+    assert read_cost_report(Readers(engine), query).forecasts is None
 
 
 def test_receipts_of_a_period_are_counted_up_to_a_limit(store: Store) -> None:

@@ -67,7 +67,7 @@ def ledger(new_shared_url: Callable[[], str], request: pytest.FixtureRequest) ->
 def question(
     by: CostDimension, across: CostDimension | None = None, **changes: Any
 ) -> CostsQuestion:
-    asked = CostsQuestion(
+    costs_question = CostsQuestion(
         by=by,
         across=across,
         top=3,
@@ -79,7 +79,7 @@ def question(
         rows=ValueRange(count=50),
         columns=ValueRange(count=50),
     )
-    return replace(asked, **changes)
+    return replace(costs_question, **changes)
 
 
 #: SQL of each dimension's columns.

@@ -1,3 +1,5 @@
+from typing import Any
+
 from dashboards.reports import ALL_CALLS, SpendFilter
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.inserts import inserter
@@ -20,8 +22,20 @@ def prompt_sums(
 
 
 def test_prompts_repeat_within_a_feature_and_model_alone(store: Store) -> None:
-    usual = {"team": "a", "feature": "x", "model": "m", "prompt": "same", "cost_nanos": 3}
-    changes = [{}, {"cost_nanos": 5}, {"model": "n"}, {"feature": "y"}, {"prompt": None}]
+    usual: dict[str, Any] = {
+        "team": "a",
+        "feature": "x",
+        "model": "m",
+        "prompt": "same",
+        "cost_nanos": 3,
+    }
+    changes: list[dict[str, Any]] = [
+        {},
+        {"cost_nanos": 5},
+        {"model": "n"},
+        {"feature": "y"},
+        {"prompt": None},
+    ]
     inserter(store._engine)([a_receipt(n, **(usual | change)) for n, change in enumerate(changes)])
 
     assert prompt_sums(store) == {
