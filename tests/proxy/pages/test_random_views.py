@@ -258,6 +258,15 @@ class FigureReader:
         series = json.loads(self._get(path))["series"]
         return {one["name"]: sum(value or 0 for value in one["cost_nanos"]) for one in series}
 
+    def table(self, by: str, across: str) -> list[int | None]:
+        """Nano-dollars of each cell of the page's table by two dimensions."""
+        query = self._view.query(by=by, across=across, rows="1000", columns="50")
+        html = self._get(f"/admin/costs?{query}")
+        table = re.search(r"<table data-paged>.*?</table>", html, re.DOTALL)
+        rows = re.findall(r"<tr>(.*?)</tr>", table[0], re.DOTALL)[1:] if table else []
+        exact = [re.findall(r'title="exactly ([^"]*)"', row) for row in rows]
+        return [nanos(text) for texts in exact for text in texts[2:]]  # after cost and change
+
     def chart(self, by: str) -> dict[str, int]:
         """The same of the table behind the chart of the page of costs."""
         html = self._get(f"/admin/costs?{self._view.query(by=by)}")
@@ -293,9 +302,13 @@ def test_thirty_random_views_show_the_ledgers_sums_to_the_nano_dollar(
 
         stacked = numbers.choice(_STACKED)
         by_value = view.sums(dashboard.store, teams, (stacked,))
-        costs = sorted(nanos or 0 for _, nanos in by_value.values())
+        costs = sorted(cost for _, cost in by_value.values() if cost)
         assert sorted(filter(None, reader.stack(stacked).values())) == costs, (view, stacked)
         assert sorted(filter(None, reader.chart(stacked).values())) == costs, (view, stacked)
+        across = numbers.choice([part for part in _COLUMNS if part != stacked])
+        cells = view.sums(dashboard.store, teams, (stacked, across)).values()
+        shown_cells = sorted(filter(None, reader.table(stacked, across)))
+        assert shown_cells == sorted(cost for _, cost in cells if cost), (view, stacked, across)
         shown += bool(sums)
 
     assert shown > _VIEWS / 2
