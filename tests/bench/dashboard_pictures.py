@@ -4,10 +4,10 @@
 Usage: python -m tests.bench.dashboard_pictures take LINK FOLDER/WHEN/STORE
        python -m tests.bench.dashboard_pictures sheets FOLDER OUT
 
-LINK signs in once: ``thriftgate demo``, ``serve`` and ``admin link`` print one. A demo of 700 calls
-has an alert. WHEN is ``before`` or ``now``; STORE is ``empty``, ``demo`` or ``ten-million``. Pages
-are those that the gateway's own menu leads to, and of each kind of page about one thing the first
-that these link to.
+LINK signs in once: ``thriftgate demo``, ``serve`` and ``admin link`` print one. A demo of 1,300
+calls has an alert. WHEN is ``before`` or ``now``; STORE is ``empty``, ``demo`` or ``ten-
+million``. Pages are those that the gateway's own menu leads to, and of each kind of page about
+one thing the first that these link to.
 """
 
 import argparse
