@@ -33,6 +33,8 @@ TERRA_NANOS = 1000 * 2_000 + 100 * 12_000
 LUNA_NANOS = TERRA_NANOS // 10
 #: One reply of luna in place of terra, less what the two lost attempts' prompts cost.
 HEDGED_NANOS = TERRA_NANOS - LUNA_NANOS - 1000 * 2_000 - 1000 * 200
+#: A tile's heading or the page's first sentence, and the exact saving beside it.
+SAVED_ON_PAGE = r'(?:<h2>Saved[^<]*</h2>|Thriftgate saved )<[^>]* title="exactly ([^"]+)"'
 _COMMAND = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
 
 
@@ -183,7 +185,7 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
     assert re.search(r"Compared \d.* ago\.", command(gateway, ["savings"]))
     for page in ("/admin", "/admin/savings", "/admin/reports"):
         html = browser.get(page).text
-        assert re.findall(r'title="exactly ([^"]+)"', html)[-1] == shown, page
+        assert re.findall(SAVED_ON_PAGE, html) == [shown], page
     for words in (["savings"], ["report"], ["report", "cost", *days]):
         assert first_line in command(gateway, words), words
     text, html = mail(gateway, period, now)
