@@ -120,6 +120,8 @@ class UpstreamError(ProxyError):
             where only the operator can fix it; None where nothing is said.
         detail: Message of the upstream or the system, for the gateway's operator: it goes to the
             log and never to the caller.
+        detail_without_message: ``detail`` without the upstream's message, which may quote the call;
+            "" where it cannot.
         received: Bytes received of an answer that was to be read whole when its connection broke.
         is_billed: True if a good answer came of which not even the head could be read.
         was_stale: True if a kept connection had been closed: its upstream did not read the request,
@@ -129,6 +131,7 @@ class UpstreamError(ProxyError):
     """
 
     detail = ""
+    detail_without_message = ""
     is_billed = False
     was_stale = False
     untranslatable = ""

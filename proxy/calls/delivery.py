@@ -288,7 +288,7 @@ class Delivery:
             share=settle_share(
                 self._attempt, self._context.timeline, None if estimated else usage, timings
             ),
-            upstream_error=upstream_words(reason),
+            upstream_error=upstream_words(reason, self._attempt.call),
         )
         self._receipt = build_receipt(
             self._attempt, end, self._context.timeline, self._context.deps.pseudonymizer

@@ -43,7 +43,7 @@ from proxy.calls.delivery import Delivery
 from proxy.calls.drafts.draft_choice import choose_draft
 from proxy.calls.drafts.drafting import serve_with_draft
 from proxy.calls.hedging import HedgedAttempts, Opening
-from proxy.calls.metering.settlement import AttemptInfo
+from proxy.calls.metering.settlement import AttemptInfo, upstream_words
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
 from proxy.calls.residency import allowed_choices, bind_call, check_residency
 from proxy.calls.route_choice import RoutingDecision, requested_routes
@@ -119,7 +119,7 @@ async def _answer(context: CallContext, routes: RouteSequence) -> None:
             context.call.id,
             attempt.choice.route.upstream.name,
             failure.code,
-            failure.detail or failure.message,
+            upstream_words(failure, context.call) or failure.message,
         )
         failure.name_upstream(attempt.choice.route.upstream.name)
         pause = routes.pause_after_failure(attempt, failure)

@@ -45,6 +45,10 @@ _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _OPERATOR_STATUSES: Final = frozenset({401, 402, 403, 407})
 #: Statuses whose message is about the call itself.
 _ABOUT_THE_CALL: Final = frozenset(range(400, 500)) - _OPERATOR_STATUSES - {408}
+#: Statuses on the gateway's key, account or limits, or on load: their messages quote no prompt.
+_QUOTES_NO_CALL: Final = _OPERATOR_STATUSES | {429, 503, 529}
+#: The form of types and codes; what has another may be a text of the call.
+_IDENTIFIER: Final = re.compile(r"[\w.-]{1,64}")
 _CODES: Final = {
     404: "not_found",
     405: "method_not_allowed",
@@ -284,8 +288,10 @@ def failure(
     message, code, param, kind = (
         text(error_fields.get(name)) for name in ("message", "code", "param", "type")
     )
-    names = "".join(f" {redact(name)[:100]}" for name in dict.fromkeys((kind, code)) if name)
-    detail = f"it answered {status}{names} {redact(message)!r}"
+    identifiers = filter(_IDENTIFIER.fullmatch, dict.fromkeys((kind, code)))
+    brief = " ".join((f"it answered {status}", *map(redact, identifiers)))
+    quotes_call = status not in _QUOTES_NO_CALL or (status == 403 and is_about_the_call)
+    is_ours = status in _OPERATOR_STATUSES and not is_about_the_call
     wait = retry_after(headers)
     if status in _ABOUT_THE_CALL or is_about_the_call:
         error = UpstreamError(
@@ -300,16 +306,15 @@ def failure(
     else:
         unlisted = (502, "upstream_error", f"The upstream failed with status {status}.")
         shown, ours, what = _GENERIC.get(status, unlisted)
-        is_ours = status in _OPERATOR_STATUSES
         retryable = is_ours or status in _RETRYABLE_STATUSES
         words = f"{what} {_FIXES[ours]}"
         error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
-        if is_ours:
-            error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
-            error.detail = detail
-            return error
-    error.detail = detail
-    _keep_headers(error, headers)
+    error.detail = f"{brief} {redact(message)!r}"
+    error.detail_without_message = brief if quotes_call else ""
+    if is_ours:
+        error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
+    else:
+        _keep_headers(error, headers)
     return error
 
 

@@ -144,8 +144,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         fast_path_nanos: Savings of it by the fast path in 1e-9 US dollars, below 0 where it cost
             more, such as a check of an answer; None where it had no part or the price is unknown.
         tags: Keys of the caller's metadata that its team named, with their values.
-        upstream_error: Words of the upstream or the system on its failure, at most 500 characters
-            without secrets, for people who run the gateway; "" where none came.
+        upstream_error: Words of the upstream or the system on its failure, at most 400 characters
+            without secrets, for people who run the gateway; "" where none came. Of a message that
+            may quote the call, only status, type and code, unless its team keeps prompts.
     """
 
     call_id: str

@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -47,15 +47,26 @@ _GATEWAY_HEADERS: Final = {
 _ACCOUNT_HEADERS: Final = frozenset({"openai-organization", "openai-project"})
 #: Heads of requests that are remembered; most callers send the same one again and again.
 _MAX_CACHED_HEADS: Final = 1024
+_FIRST_ERROR_STATUS: Final = 300
+#: Shorter values of variables are no keys, and may be words of an answer.
+_MIN_KEY_CHARS: Final = 8
 _NO_ADDRESS: Final = "The upstream's address in the catalog is not a valid URL."
 
 
 class HttpExchange:
     """One answer over one connection."""
 
-    __slots__ = ("_connection", "_decoder", "_is_open", "_pool", "headers", "status")
+    __slots__ = ("_connection", "_decoder", "_is_open", "_keys", "_pool", "headers", "status")
 
-    def __init__(self, connection: Connection, origin: ConnectionPool) -> None:
+    def __init__(
+        self, connection: Connection, origin: ConnectionPool, keys: Collection[str] = ()
+    ) -> None:
+        """Read an answer.
+
+        Args:
+            keys: Keys of upstreams, which no error may repeat.
+        """
+        self._keys = keys
         self._connection = connection
         self._pool = origin
         self._is_open = True
@@ -84,7 +95,15 @@ class HttpExchange:
             raise unreadable_paid_answer() from error
 
     async def read_all(self, limit: int) -> bytes:
-        """The rest of the body, in one piece."""
+        """The rest of the body, in one piece; that of an error without the gateway's own keys."""
+        body = await self._read_all(limit)
+        if self.status >= _FIRST_ERROR_STATUS:
+            for key in self._keys:
+                if len(key) >= _MIN_KEY_CHARS:
+                    body = body.replace(key.encode(), b"[redacted]")
+        return body
+
+    async def _read_all(self, limit: int) -> bytes:
         connection = self._connection
         if self._is_open and self._decoder is None and connection.is_complete:
             whole = connection.take()
@@ -208,7 +227,7 @@ class HttpTransport:
         except OSError as error:
             why = f"The upstream could not be reached: {_connection_problem(error)}."
             raise _unreachable(why, error) from error
-        return HttpExchange(connection, origin)
+        return HttpExchange(connection, origin, self._keys.values())
 
     def add_keys(self, keys: Mapping[str, str]) -> None:
         """Know the values of more variables; those that are known stay."""

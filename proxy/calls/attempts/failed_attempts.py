@@ -138,7 +138,7 @@ def record_failure_with_usage(
         else billing_terms(info, "", {}),
         final=final,
         share=settle_share(info, context.timeline, None, None) if usage is not None else None,
-        upstream_error=upstream_words(failure),
+        upstream_error=upstream_words(failure, info.call),
     )
     if info.replica_use is not None:
         info.replica_use.release(context.timeline.now())

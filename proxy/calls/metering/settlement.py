@@ -31,7 +31,7 @@ from slo.usage import Usage
 
 _NO_COST = CallCost(0, 0)
 #: Characters that a receipt keeps of an upstream's words on its failure.
-_MAX_ERROR_CHARS = 500
+_MAX_ERROR_CHARS = 400
 
 
 class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,11 +107,17 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     upstream_error: str = ""
 
 
-def upstream_words(reason: ProxyError | None) -> str:
-    """The words of an upstream or the system on a failure, without secrets; "" where none came."""
+def upstream_words(reason: ProxyError | None, call: Call) -> str:
+    """The words of an upstream or the system on a failure, without secrets; "" where none came.
+
+    A message that may quote the call is left out, unless its team keeps prompts.
+    """
     if not isinstance(reason, UpstreamError):
         return ""
-    return redact(reason.detail)[:_MAX_ERROR_CHARS]
+    words = reason.detail
+    if not call.key.keeps_prompts:
+        words = reason.detail_without_message or words
+    return redact(words)[:_MAX_ERROR_CHARS]
 
 
 def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:

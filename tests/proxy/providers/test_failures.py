@@ -282,6 +282,24 @@ def test_no_refusal_tells_the_login_of_a_url(content_type: str) -> None:
     assert "hunter2" not in f"{error.message}{error.detail}"
 
 
+@pytest.mark.parametrize("status", [400, 404, 408, 409, 413, 422, 500, 502, 504])
+def test_a_message_that_may_quote_the_call_is_told_apart_from_its_status(status: int) -> None:
+    body = _body(message="input_value='my diagnosis'", type="bad my diagnosis", code="bad_input")
+    error = openai_failure(status, {}, body)
+
+    assert error.detail_without_message == f"it answered {status} bad_input"
+    assert "diagnosis" in error.detail
+
+
+def test_moderation_may_quote_the_call_and_a_refused_key_does_not() -> None:
+    flagged = {"message": "Flagged: my diagnosis", "metadata": {"reasons": ["violence"]}}
+
+    moderated = openai_failure(403, {}, _body(**flagged))
+    assert moderated.detail_without_message == "it answered 403"
+    for status in (401, 402, 403, 407, 429, 503, 529):
+        assert openai_failure(status, {}, _body(message="No.")).detail_without_message == ""
+
+
 def test_ordinary_words_are_not_redacted() -> None:
     for words in (
         "https://example.com/a/@b and https://example.com:80/?mail=a@b.com, user@host",

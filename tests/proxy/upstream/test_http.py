@@ -188,6 +188,19 @@ async def test_a_redirect_is_an_answer_and_is_not_followed():
         assert len(server.got) == 1
 
 
+async def test_an_error_repeats_no_key_of_an_upstream():
+    body = b'{"error":"invalid token corp-secret-9f"}'
+    keys = {"KEY": "sk-secret", "OTHER": "corp-secret-9f", "SHORT": "error"}
+    answers = [[head(status, f"Content-Length: {len(body)}"), body] for status in (401, 200)]
+    async with connected_transport(*answers, keys=keys) as (server, opened):
+        refused, good = [
+            await (await opened.open(upstream(server), prepared_request())).read_all(99)
+            for _ in answers
+        ]
+    assert refused == b'{"error":"invalid token [redacted]"}'
+    assert good == body
+
+
 async def test_cookies_are_not_kept():
     biscuit = [head(200, "Set-Cookie: team=other", "Content-Length: 0")]
     async with connected_transport(biscuit) as (server, opened):

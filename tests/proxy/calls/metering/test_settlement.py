@@ -150,7 +150,17 @@ def test_words_of_an_upstream_are_short_and_without_secrets_and_others_have_none
     )
     long = openai_failure(503, {}, b"<h1>no healthy upstream</h1>" + b" word" * 900)
 
-    assert upstream_words(failure) == ("it answered 401 key 'Incorrect [redacted]'")
-    assert upstream_words(long).startswith("it answered 503 'no healthy upstream word")
-    assert len(upstream_words(long)) == 500
-    assert upstream_words(None) == upstream_words(CallerError("No.", code="no")) == ""
+    assert upstream_words(failure, call(BODY)) == "it answered 401 key 'Incorrect [redacted]'"
+    assert upstream_words(long, call(BODY)).startswith("it answered 503 'no healthy upstream word")
+    assert len(upstream_words(long, call(BODY))) == 400
+    assert upstream_words(None, call(BODY)) == ""
+    assert upstream_words(CallerError("No.", code="no"), call(BODY)) == ""
+
+
+def test_an_upstreams_message_about_the_call_is_kept_only_of_teams_that_keep_prompts():
+    quoted = b'{"error": {"message": "bad value: my diagnosis", "type": "BadRequest", "code": 42}}'
+    failure = openai_failure(400, {}, quoted)
+    kept = call(BODY, key=msgspec.structs.replace(call(BODY).key, keeps_prompts=True))
+
+    assert upstream_words(failure, call(BODY)) == "it answered 400 BadRequest 42"
+    assert "my diagnosis" in upstream_words(failure, kept)
