@@ -1,7 +1,7 @@
 """Loads the catalog: the shipped TOML with the operator's file over it, checked."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache
@@ -66,6 +66,8 @@ class _Known(NamedTuple):
 
 #: Where problems of models and aliases that people set on pages are said to be.
 STORED_SOURCE: Final = "pages"
+#: Tables of what people set on pages; upstreams and the rest stand in files alone.
+_STORED_TABLES: Final = ("models", "teams")
 _NOWHERE = Upstream(name="", kind="openai", base_url="")
 
 
@@ -91,8 +93,8 @@ def load(
         InvalidFile: With every problem found, if any is more than a warning.
     """
     problems: list[Problem] = []
-    trees = _trees((shipped, names[0]), (stored or None, STORED_SOURCE), (user, names[1]))
-    files = [TableReader(tree, keys(TOP_FIELDS), problems) for tree in trees]
+    files = [TableReader(_parse_shipped(shipped, names[0]), keys(TOP_FIELDS), problems)]
+    files += _files_above(stored, user, names[1], problems)
     stated = {node.value["id"].value for node in files[0].elements("models")}
     files[1:1] = _engine_files(engines, stated, problems)
     places = _places(files, engines)
@@ -152,10 +154,14 @@ def _unlisted_models(
     )
 
 
-def _trees(shipped: tuple[str, str], *files: tuple[str | None, str]) -> list[Node]:
-    """The trees of these texts, each with its file's name; None is no file."""
-    trees = [parse_toml(text, name) for text, name in files if text is not None]
-    return [_parse_shipped(*shipped), *trees]
+def _files_above(
+    stored: str, user: str | None, user_name: str, problems: list[Problem]
+) -> Iterator[TableReader]:
+    """The files over the shipped one: what people set on pages, and the user's own."""
+    if stored:
+        yield TableReader(parse_toml(stored, STORED_SOURCE), _STORED_TABLES, problems)
+    if user is not None:
+        yield TableReader(parse_toml(user, user_name), keys(TOP_FIELDS), problems)
 
 
 @lru_cache(maxsize=1)

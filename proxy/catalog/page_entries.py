@@ -3,24 +3,25 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from proxy.catalog import layers
+from proxy.catalog import layers, prices
 from proxy.catalog.entries import TOP_FIELDS
-from proxy.catalog.prices import RATES
+from slo.price import NO_DISCOUNT
 from slo.toml.fields import keys
 from slo.toml.nodes import Node, parse_toml
 from slo.toml.problems import InvalidFile, Problem
 from slo.toml.table_reader import TableReader
-from slo.toml.values import toml_value
+from slo.toml.values import toml_key, toml_line, toml_value
 
 Fields = Mapping[str, Any]
 """The fields of an entry as JSON has them: dates are texts."""
 
 #: Fields that hold dates.
 _DATES: Final = frozenset({"since", "holidays", "retires"})
+_LONG: Final = "long"
 #: Parts of a price that a new price in its place replaces.
-_REPLACED: Final = frozenset({*RATES, "long", "since", "changes"})
+_REPLACED: Final = frozenset({*prices.RATES, "long", "since", "changes"})
 
 
 def model_text(fields: Fields) -> str:
@@ -37,10 +38,10 @@ def alias_text(aliases: Iterable[Fields]) -> str:
     """The tables of these aliases, by team."""
     teams: dict[str, list[str]] = {}
     for alias in aliases:
-        line = f"{toml_value(alias['alias'])} = {toml_value(alias['model'])}"
+        line = toml_line(alias["alias"], alias["model"])
         teams.setdefault(alias["team"], []).append(line)
     tables = [
-        "\n".join([f"[teams.{toml_value(team)}.model_aliases]", *lines, ""])
+        "\n".join([f"[teams.{toml_key(team)}.model_aliases]", *lines, ""])
         for team, lines in teams.items()
     ]
     return "\n".join(tables)
@@ -78,27 +79,35 @@ def plain_value(node: Node) -> Any:  # noqa: ANN401 - whatever TOML can say
     return node.value.isoformat() if isinstance(node.value, date) else node.value
 
 
-def read_array(text: str, key: str) -> Any:  # noqa: ANN401 - whatever TOML can say
-    """An array that people write as in the file.
+def read_long_prompts(text: str) -> Sequence[Fields]:
+    """The rates of long prompts, which people write as in the file.
 
     Raises:
-        InvalidFile: It is none.
+        InvalidFile: They are none, or break its rules.
     """
-    value = None
+    tree = None
     with suppress(InvalidFile):
-        value = plain_value(parse_toml(f"{key} = {text}", key).value[key])
-    if not isinstance(value, list):
+        tree = parse_toml(f"{_LONG} = {text}", _LONG)
+    if (
+        tree is None
+        or tree.value.keys() != {_LONG}
+        or not isinstance(tree.value[_LONG].value, list)
+    ):
         fix = 'write [{ above = 200_000, input = "2.50", output = "15" }]'
-        problem = Problem(file=key, line=1, where=key, what="is no list of tables", fix=fix)
+        problem = Problem(file=_LONG, line=1, where=_LONG, what="is no list of tables", fix=fix)
         raise InvalidFile([problem])
-    return value
+    problems: list[Problem] = []
+    prices.tariff(tree, NO_DISCOUNT, problems)
+    if any(not problem.warning for problem in problems):
+        raise InvalidFile(problems)
+    return cast(Sequence[Fields], plain_value(tree.value[_LONG]))
 
 
 def _line(key: str, value: object) -> str:
     plain = _with_dates(key, value)
     if isinstance(plain, list) and plain and isinstance(plain[0], Mapping):
-        return "\n".join([f"{key} = [", *(f"  {toml_value(one)}," for one in plain), "]"])
-    return f"{key} = {toml_value(plain)}"
+        return "\n".join([f"{toml_key(key)} = [", *(f"  {toml_value(one)}," for one in plain), "]"])
+    return toml_line(key, plain)
 
 
 def _with_dates(key: str, value: Any) -> Any:  # noqa: ANN401 - whatever TOML can say

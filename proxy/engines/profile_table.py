@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from slo.toml.values import toml_value
+from slo.toml.values import toml_key, toml_line, toml_value
 
 #: Columns from which on an array stands on several lines.
 _MAX_COLUMNS: Final = 100
@@ -15,18 +15,14 @@ def write_profile(name: str, fields: Mapping[str, object], notes: Sequence[str] 
     Args:
         fields: Its fields in order; None, "" and an empty list are left out.
     """
-    lines = [f"[engines.{_key(name)}]", *(f"# {note}" for note in notes)]
+    lines = [f"[engines.{toml_key(name)}]", *(f"# {note}" for note in notes)]
     for key, value in fields.items():
         if value is None or value in ("", []):
             continue
-        line = f"{key} = {toml_value(value)}"
+        line = toml_line(key, value)
         if isinstance(value, list) and len(line) > _MAX_COLUMNS:
             line = "\n".join(
                 [f"{key} = [", *(f"  {toml_value(element)}," for element in value), "]"]
             )
         lines.append(line)
     return "\n".join([*lines, ""])
-
-
-def _key(name: str) -> str:
-    return toml_value(name) if "." in name else name

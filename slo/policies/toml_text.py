@@ -8,7 +8,7 @@ from slo.budgets.budget import EVERY, Budget, BudgetUnit, HoldPolicy, OnStoreLos
 from slo.objectives.toml_writer import dollars_text
 from slo.policies.file import read
 from slo.toml.nodes import parse_toml
-from slo.toml.values import toml_value
+from slo.toml.values import toml_line
 
 _USUAL_ALERTS = (50, 80, 95)
 
@@ -54,5 +54,5 @@ def toml_difference(before: str, after: str) -> list[tuple[str, str]]:
 
 def table_text(array: str, fields: Mapping[str, object]) -> str:
     """A table of an array; fields of None are left out."""
-    lines = [f"{key} = {toml_value(value)}" for key, value in fields.items() if value is not None]
+    lines = [toml_line(key, value) for key, value in fields.items() if value is not None]
     return "\n".join([f"[[{array}]]", *lines, ""])

@@ -1,8 +1,12 @@
 """Writes values as TOML does."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import date
+from typing import Final
+
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_value(value: object) -> str:
@@ -19,5 +23,15 @@ def toml_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{key} = {toml_value(inner)}' for key, inner in value.items())} }}"
+        return f"{{ {', '.join(toml_line(key, inner) for key, inner in value.items())} }}"
     return json.dumps(value)
+
+
+def toml_key(key: str) -> str:
+    """A key as TOML writes it: bare where it may be, else as a text."""
+    return key if _BARE_KEY.fullmatch(key) else toml_value(key)
+
+
+def toml_line(key: str, value: object) -> str:
+    """A key with its value, as a line of a table has them."""
+    return f"{toml_key(key)} = {toml_value(value)}"

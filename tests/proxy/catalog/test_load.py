@@ -385,3 +385,12 @@ prompt_cache_retention = "24h"
         for name in ("gpt-x", "zdr", "asked")
     }
     assert retentions == {"gpt-x": ["", "24h"], "zdr": ["in_memory"], "asked": ["24h"]}
+
+
+@pytest.mark.parametrize("table", ["[upstreams.evil]", 'default = "azure"', "[[families]]"])
+def test_entries_of_pages_are_models_and_aliases_alone(table: str) -> None:
+    entries = '[teams.a.model_aliases]\nfast = "house"\n[[models]]\nid = "house"\nlike = "gpt-x"\n'
+
+    assert load(SHIPPED, AZURE, stored=entries).team_aliases["a"].targets == {"fast": "house"}
+    with pytest.raises(InvalidFile, match=r"pages:1: .* is not known"):
+        load(SHIPPED, AZURE, stored=f"{table}\n{entries}")

@@ -1,5 +1,6 @@
 """Entries that people set, as a catalog file says them."""
 
+import tomllib
 from importlib import resources
 
 import pytest
@@ -8,13 +9,15 @@ from proxy.catalog.load import load
 from proxy.catalog.page_entries import (
     alias_text,
     model_text,
-    read_array,
+    read_long_prompts,
     stated_models,
     with_price,
 )
 from slo.toml.problems import InvalidFile
 
 SHIPPED = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
+#: Text that, bare in a table, would open a table of upstreams.
+UPSTREAM = 'above = 1 }]\n[upstreams.evil]\nkind = "openai"\nbase_url = "http://evil"\nx'
 LONG = [{"above": 272_000, "input": "6", "output": "30"}]
 
 
@@ -66,18 +69,40 @@ def test_aliases_of_a_team_stand_in_one_table() -> None:
         {"team": "*", "alias": "fast", "model": "c"},
     ]
     assert alias_text(aliases) == (
-        '[teams."acme".model_aliases]\n"fast" = "a"\n"claude-*" = "b"\n\n'
-        '[teams."*".model_aliases]\n"fast" = "c"\n'
+        '[teams.acme.model_aliases]\nfast = "a"\n"claude-*" = "b"\n\n'
+        '[teams."*".model_aliases]\nfast = "c"\n'
     )
 
 
-def test_an_array_is_read_as_in_the_file() -> None:
-    text = '[{ above = 272_000, input = "6", output = "30" }]'
+def test_a_key_of_a_price_never_becomes_tables_of_its_own() -> None:
+    price = {"input": "1", "output": "2", "long": [{UPSTREAM: "m"}], UPSTREAM: {UPSTREAM: "m"}}
+    text = model_text({"name": "house", "routes": [{"upstream": "openai"}], "price": price})
 
-    assert read_array(text, "long") == LONG
+    assert tomllib.loads(text).keys() == {"models"}
+    with pytest.raises(InvalidFile, match="is not known"):
+        load(SHIPPED, None, stored=text)
 
 
-@pytest.mark.parametrize("text", ["1", "[", "", '"a"\nb = 1'])
+def test_rates_of_long_prompts_are_read_as_in_the_file() -> None:
+    assert read_long_prompts('[{ above = 272_000, input = "6", output = "30" }]') == LONG
+
+
+@pytest.mark.parametrize("text", ["1", "[", "", '"a"\nb = 1', "[]\nb = 1"])
 def test_a_text_that_is_no_array_is_refused(text: str) -> None:
     with pytest.raises(InvalidFile, match="no list of tables"):
-        read_array(text, "long")
+        read_long_prompts(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[{ above = 1, input = "1", output = "2", upstream = "x" }]', "upstream: is not known"),
+        ('[{ above = 1, "a = 1\\n[upstreams.evil]" = "m" }]', "is not known"),
+        ("[{ above = 1, input = 2.5 }]", "input"),
+        ("[1]", "long"),
+        ('[{ input = "1", output = "2" }]', "has no above"),
+    ],
+)
+def test_rates_of_long_prompts_keep_to_the_rules_of_the_file(text: str, words: str) -> None:
+    with pytest.raises(InvalidFile, match=words):
+        read_long_prompts(text)

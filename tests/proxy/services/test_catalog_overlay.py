@@ -69,5 +69,5 @@ def test_without_entries_the_snapshot_stays_the_same(store: Store, snapshot: Sna
 
 
 def test_an_entry_is_written_by_its_kind() -> None:
-    assert entry_text("model_aliases", ALIAS).startswith('[teams."acme".model_aliases]')
+    assert entry_text("model_aliases", ALIAS).startswith("[teams.acme.model_aliases]")
     assert entry_text("models", PRICE).startswith('[[models]]\nid = "gpt-5.4"\n\n[models.price]\n')

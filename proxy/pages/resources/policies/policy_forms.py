@@ -7,7 +7,7 @@ from typing import Any, Final
 from dashboards.access import Action
 from proxy.catalog import prices
 from proxy.catalog.entries import MODEL_FIELDS, ROUTE_FIELDS
-from proxy.catalog.page_entries import read_array
+from proxy.catalog.page_entries import read_long_prompts
 from proxy.errors import CallerError
 from proxy.services.policy_overlay import STORED_KINDS
 from proxy.store.sql.settings.stored_policies import NOUNS
@@ -274,7 +274,7 @@ def _route(text: str) -> dict[str, str]:
 
 def _value(key: str, text: str) -> object:
     if key == "long":
-        return read_array(text, key)
+        return read_long_prompts(text)
     if key == "routes":
         return [_route(part.strip()) for part in text.split(",") if part.strip()]
     if key in _LISTS:

@@ -106,6 +106,23 @@ def test_a_price_with_a_fault_is_refused_in_words(
     assert words in text_of(answer)
 
 
+def test_long_prompts_add_no_upstream_that_gets_a_variable(dashboard: Dashboard) -> None:
+    escaped = (
+        r'[{ "above = 200_000, input = \"2\", output = \"3\" }]\n[upstreams.evil]\n'
+        r"kind = \"openai\"\nbase_url = \"http://169.254.169.254/v1\"\n"
+        r"key_env = \"AWS_SECRET_ACCESS_KEY\"\n[[models]]\nid = \"zz\"\n"
+        r'routes = [{ upstream = \"evil\", model" = "m" }]'
+    )
+    for path in ("preview", "set"):
+        answer = submit(dashboard, path, {**PRICE, "long": escaped})
+        assert answer.status == 400
+        assert "is not known" in text_of(answer)
+
+    assert dashboard.store.policies.all() == []
+    catalog = dashboard.reloader.snapshot.catalog
+    assert ("evil" in catalog.upstreams, "zz" in catalog.models) == (False, False)
+
+
 def test_a_model_that_is_set_can_be_asked_for_and_keeps_its_prices(dashboard: Dashboard) -> None:
     assert submit(dashboard, "set", MODEL).status == 303
     rates = {"input": "1", "output": "2"}
@@ -128,7 +145,7 @@ def test_a_model_on_an_upstream_that_is_not_there_is_refused(dashboard: Dashboar
 
 def test_an_alias_holds_for_its_team_and_goes_with_its_removal(dashboard: Dashboard) -> None:
     preview = text_of(submit(dashboard, "preview", ALIAS))
-    assert '+ [teams."acme".model_aliases]' in preview
+    assert "+ [teams.acme.model_aliases]" in preview
     assert '+ "claude-*" = "gpt-5.4"' in preview
 
     submit(dashboard, "set", ALIAS)
