@@ -1,5 +1,6 @@
 """The record of one attempt to answer a call; ledger, metrics, logs and pages all read it."""
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
@@ -51,6 +52,8 @@ class PhasesFrom(StrEnum):
     BOTH = "engine+gateway"  #: It reported prefill and decode; the queue is the rest of the wait.
 
 
+#: An upstream's words before its message.
+_STATUS_WORDS: Final = re.compile(r"it answered \d{3}(?: [\w.-]{1,64}){0,2}(?= ['\"]|$)")
 #: Error code on the receipt of a draft that the answer overtook.
 DRAFT_ENDED: Final = "draft_ended"
 
@@ -221,6 +224,12 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Its cost in nano-dollars: 0 where it used nothing, None where it is unknown."""
         is_nothing = self.usage is None and self.ttft is None
         return 0 if self.cost_nanos is None and is_nothing else self.cost_nanos
+
+
+def words_without_message(words: str) -> str:
+    """The status, type and code of an upstream's words; "" where they hold none."""
+    known = _STATUS_WORDS.match(words)
+    return "" if known is None else known[0]
 
 
 def recall_text(receipt: Receipt) -> str:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.records.receipt import Outcome, Receipt, answering_model
+from proxy.records.receipt import Outcome, Receipt, answering_model, words_without_message
 from slo.usage import Usage
 from tests.fakes.receipts import a_receipt
 
@@ -61,3 +61,18 @@ def test_a_call_ends_in_one_of_five_ways():
 )
 def test_the_model_that_answered_is_the_one_that_the_route_serves(route, model):
     assert answering_model(route, "asked") == model
+
+
+@pytest.mark.parametrize(
+    ("words", "brief"),
+    [
+        ("it answered 429 rate_limit insufficient_quota 'No credit.'",
+         "it answered 429 rate_limit insufficient_quota"),
+        ('it answered 503 "It\'s down."', "it answered 503"),
+        ("it answered 400 bad_input", "it answered 400 bad_input"),
+        ("ConnectionRefusedError: connect to 10.0.0.7", ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_words_without_their_message_are_status_type_and_code(words, brief):
+    assert words_without_message(words) == brief

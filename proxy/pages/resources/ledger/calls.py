@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Annotated, Final, Literal, TypeVar
 
+import msgspec
 from fastapi import Query
 from pydantic import AwareDatetime, Field
 from starlette.responses import Response
@@ -28,7 +29,7 @@ from proxy.pages.resources.ledger.queries import (
 )
 from proxy.pages.store_questions import StoreQuestions, json_bytes, view_itself
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import Receipt, words_without_message
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.measured_calls import MeasuredCalls
 from proxy.store.sql.views.calls import CallSearch, calls_count, calls_view
@@ -217,6 +218,13 @@ class Calls(Resource):
             raise CallerError(
                 "Your teams made no call with this id.", code="call_not_found", status=404
             )
+        if viewer.teams is not None:
+            seen = [
+                msgspec.structs.replace(
+                    receipt, upstream_error=words_without_message(receipt.upstream_error)
+                )
+                for receipt in seen
+            ]
         return call_story(seen, names, self._catalog())
 
     def _providers(self) -> Mapping[str, str]:

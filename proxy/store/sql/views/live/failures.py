@@ -1,12 +1,13 @@
 """Attempts that upstreams failed: by route, by error code, and in the upstreams' own words."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from dashboards.views.minutes import FailureWords, RouteFailures
-from proxy.records.receipt import IDLE_TEAM
+from proxy.records.receipt import IDLE_TEAM, words_without_message
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
@@ -41,12 +42,13 @@ def failing_routes(
     )
     routes = connection.execute(query).all()
     words = _words(connection, search, [route for route, _, _ in routes]) if routes else []
+    errors = _as_shown(words, search, has_words=has_words)
     return [
         RouteFailures(
             route=route,
             attempts=attempts,
             failed=count,
-            errors=_errors_of(words, route, has_words=has_words),
+            errors=[error for name, error in errors if name == route][:_MAX_WORDS],
         )
         for route, attempts, count in routes
     ]
@@ -61,25 +63,29 @@ def failure_words(readers: Readers, question: tuple[CallSearch, str]) -> list[Fa
     search, route = question
     with read_transaction(readers.engine) as connection:
         words = _words(connection, search, [route] if route else None)
-    return [each for _, each in words[:_MAX_WORDS]]
+    return [error for _, error in _as_shown(words, search)[:_MAX_WORDS]]
 
 
-def _errors_of(
-    words: Sequence[tuple[str, FailureWords]], route: str, *, has_words: bool
-) -> list[FailureWords]:
-    """The most frequent errors of a route, without words where these may not be shown."""
-    own = [each for name, each in words if name == route]
-    if has_words:
-        return own[:_MAX_WORDS]
-    counts: dict[str, int] = {}
-    for each in own:
-        counts[each.error] = counts.get(each.error, 0) + each.attempts
-    return [FailureWords(error=error, attempts=count) for error, count in counts.items()]
+def _as_shown(
+    words: Sequence[tuple[str, str, str, int]], search: CallSearch, *, has_words: bool = True
+) -> list[tuple[str, FailureWords]]:
+    """Errors by route, the most frequent first, with the words that may be shown.
+
+    Messages may tell of the gateway's own account, so only who sees all teams reads them.
+    """
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for route, error, text, attempts in words:
+        seen = text if search.only.teams is None else words_without_message(text)
+        counts[route, error, seen if has_words else ""] += attempts
+    return [
+        (route, FailureWords(error=error, attempts=attempts, words=text))
+        for (route, error, text), attempts in counts.most_common()
+    ]
 
 
 def _words(
     connection: Connection, search: CallSearch, routes: Sequence[str] | None
-) -> list[tuple[str, FailureWords]]:
+) -> Sequence[tuple[str, str, str, int]]:
     """Failed attempts by route, code and words, the most frequent first.
 
     Args:
@@ -88,18 +94,15 @@ def _words(
     count = func.count()
     of_routes = _CALLS.final == 1 if routes is None else _CALLS.route.in_(routes)
     error = func.coalesce(func.nullif(_CALLS.error, ""), _CALLS.outcome)
-    said = func.coalesce(_CALLS.upstream_error, "")
-    query: Any = (
-        select(_CALLS.route, error, said, count)
+    words = func.coalesce(_CALLS.upstream_error, "")
+    query = (
+        select(_CALLS.route, error, words, count)
         .where(*_in_period(search), _IS_FAILED, of_routes)
-        .group_by(_CALLS.route, error, said)
+        .group_by(_CALLS.route, error, words)
         .order_by(count.desc(), _CALLS.route)
         .limit(_MAX_GROUPS)
     )
-    return [
-        (route, FailureWords(error=code, attempts=attempts, words=words))
-        for route, code, words, attempts in connection.execute(query)
-    ]
+    return connection.execute(query).all()
 
 
 def _in_period(search: CallSearch) -> list[ColumnElement[bool]]:

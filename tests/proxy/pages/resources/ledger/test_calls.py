@@ -78,6 +78,19 @@ def test_a_viewer_of_costs_alone_sees_no_call(api: AdminApi, viewer: Viewer) -> 
         assert api.get(path, viewer)[0] == 403
 
 
+def test_an_upstreams_message_is_only_for_who_sees_all_teams(api: AdminApi) -> None:
+    words = "it answered 402 billing_error 'Account corp-7 has no credit.'"
+    call = a_call(1, team="a", outcome=Outcome.FAILED, upstream_error=words)
+    api.keep(call)
+
+    def upstream_error(viewer: Viewer) -> str:
+        (attempt,) = api.ok(f"/calls/{call.call_id}", viewer)["attempts"]
+        return str(attempt["upstream_error"])
+
+    assert upstream_error(ADMIN) == words
+    assert upstream_error(TEAM_ADMIN) == "it answered 402 billing_error"
+
+
 def test_a_call_tells_its_whole_story(api: AdminApi) -> None:
     call = a_call(1, team="a", conversation="ab", miss="expired", miss_tokens=5)
     api.keep(call)

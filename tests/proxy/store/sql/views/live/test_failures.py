@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from dashboards.reports import SpendFilter
 from dashboards.views.minutes import FailureWords, RouteFailures
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import read_transaction
@@ -52,6 +53,23 @@ def test_a_failing_route_is_named_although_another_route_answered(engine: Engine
     ]
     assert [each.words for each in hidden[0].errors] == ["", ""]
     assert [each.attempts for each in hidden[0].errors] == [2, 1]
+
+
+def test_messages_of_upstreams_are_only_for_who_sees_all_teams(engine: Engine) -> None:
+    words = ["it answered 429 quota 'of acme'", "it answered 429 quota 'of b'", "10.0.0.7 down"]
+    failures = [failure(n, team="a", upstream_error=text) for n, text in enumerate(words)]
+    inserter(engine)(failures)
+    teams = SpendFilter(teams=frozenset({"a"}))
+    own = CallSearch(since=START - 10, until=START + 1_000, only=teams)
+    with read_transaction(engine) as connection:
+        (route,) = failing_routes(connection, own, has_words=True)
+
+    assert [(error.words, error.attempts) for error in route.errors] == [
+        ("it answered 429 quota", 2),
+        ("", 1),
+    ]
+    assert list(route.errors) == failure_words(Readers(engine), (own, ""))
+    assert {error.words for error in failure_words(Readers(engine), (SEARCH, ""))} == {*words}
 
 
 def test_words_of_an_alert_are_those_of_the_route_or_of_the_last_attempts(engine: Engine) -> None:
