@@ -66,7 +66,7 @@ _VALUES: Final = {
     "ttft": "150000 + (b % 1000) * (b % 1000) * 2",
     "duration": "900000 + (b % 1000) * (b % 1000) * 2 + (a % 1000) * 9000",
     "overhead": "300",
-    "fingerprint": "'abababababababababababababababab'",
+    "fingerprint": "'ab' || n",
     "upstream_id": "'chatcmpl-' || n",
     "notes": "'[]'",
     "conversation": "'c' || n / 5000 || ' ' || f",

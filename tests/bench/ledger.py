@@ -57,7 +57,7 @@ MADE = {
     "ttft": "250000 + n % 1009",
     "duration": "1500000",
     "overhead": "300",
-    "fingerprint": "'abababababababababababababababab'",
+    "fingerprint": "'ab' || n",
     "upstream_id": "'chatcmpl-' || n",
     "notes": "'[]'",
     "conversation": "'c' || n / 3000 || ' ' || n % {teams} || ' ' || n / 7 % {features} || ' ' "

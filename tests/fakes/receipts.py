@@ -43,7 +43,7 @@ def a_receipt(n: int = 0, **changes: Any) -> Receipt:
         "ttft": 0.25,
         "duration": 1.5,
         "overhead": 0.0004,
-        "fingerprint": "ab" * 16,
+        "fingerprint": f"{n:032x}",
         "upstream_id": f"chatcmpl-{n}",
         "notes": ("dropped logit_bias",) if n % 5 == 0 else (),
     }

@@ -4,7 +4,7 @@
 step                  saving
 ====================  ==========================================================================
 layout                expected by the proposal, on the calls of its family
-equal calls           share of the newest kept prompts that repeat, of what the feature cost
+equal calls           share of the newest calls that repeat, of what the feature cost
 cache misses          known cost of what was not read from the cache, for a reason with a fix
 all others            unknown: nothing was tried yet that could tell
 ====================  ==========================================================================
@@ -34,7 +34,7 @@ from proxy.store.sql.views.counted_savings import CountedSavings, SavingsScope, 
 from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.sql.views.readers import Readers
 from proxy.store.sql.views.savings_sums import first_quarter
-from proxy.store.sql.views.setup.repeated_prompts import RepeatedPrompts, repeated_prompts
+from proxy.store.sql.views.setup.repeated_calls import RepeatedCalls, repeated_calls
 from slo.policies.answer_cache import answer_cache_of
 from slo.policies.fast_path_switches import SwitchedPart, split_switches
 
@@ -131,7 +131,7 @@ def next_steps(
             connection, scope.period.bounds, scope.only, names,
             places=("team", "feature"), limit=_MAX_REASONS,
         )  # fmt: skip
-        repeated = repeated_prompts(connection, scope.period.bounds, scope.only)
+        repeated = repeated_calls(connection, scope.period.bounds, scope.only)
     days = 0.0 if first is None else (min(scope.period.bounds[1], question.now) - first) / _DAY_S
     layouts = list(_layout_steps(readers, question, counted, places))
     waiting = {(step.team, step.feature) for step in layouts}
@@ -236,22 +236,22 @@ def _miss_step(row: MissReasonSums, place: _Place) -> NextStep:
 def _equal_call_steps(
     question: StepsQuestion,
     places: Sequence[_Place],
-    repeated: Mapping[tuple[str, str], RepeatedPrompts],
+    repeated: Mapping[tuple[str, str], RepeatedCalls],
 ) -> Iterator[NextStep]:
     """Features whose equal calls are each answered anew."""
     rules, switched_off = split_switches(question.rules.answer_cache)
     for place in places:
-        prompts = repeated.get((place.team, place.feature), RepeatedPrompts())
+        calls = repeated.get((place.team, place.feature), RepeatedCalls())
         is_off = (place.team_name, place.feature) in switched_off
         has_rule = answer_cache_of(rules, place.team_name, place.feature) is not None
-        if prompts.repeated and prompts.cost_nanos and (is_off or not has_rule):
-            yield _equal_call_step(question.viewer, place, prompts, is_off=is_off and has_rule)
+        if calls.repeated and calls.cost_nanos and (is_off or not has_rule):
+            yield _equal_call_step(question.viewer, place, calls, is_off=is_off and has_rule)
 
 
 def _equal_call_step(
-    viewer: Viewer, place: _Place, prompts: RepeatedPrompts, *, is_off: bool
+    viewer: Viewer, place: _Place, calls: RepeatedCalls, *, is_off: bool
 ) -> NextStep:
-    saved = place.sums.cost_nanos * prompts.repeated_nanos // prompts.cost_nanos
+    saved = place.sums.cost_nanos * calls.repeated_nanos // calls.cost_nanos
     part = SwitchedPart.ANSWER_CACHE.value
     fields = {"team": place.team, "feature": place.feature, "part": part}
     may_enable = is_off and viewer.may(Action.CHANGE_TEAM_SETTINGS, place.team)
@@ -260,10 +260,7 @@ def _equal_call_step(
         kind="equal_calls",
         title=f"Answer equal calls of {place.title} from memory",
         effect=f"A call that was asked before costs nothing{rule}",
-        basis=(
-            f"{prompts.repeated} of its last {quantity(prompts.prompts, 'kept prompt')} equal an"
-            " earlier one"
-        ),
+        basis=f"{calls.repeated:,} of its last {quantity(calls.calls, 'call')} repeat earlier ones",
         saved_nanos=saved,
         nanos_per_1k_calls=saved * _CALLS // place.sums.calls,
         bound="at most",

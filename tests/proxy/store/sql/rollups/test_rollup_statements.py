@@ -201,7 +201,8 @@ def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -
     with write_transaction(engine) as connection:
         for name in (rollup_fast_path.name, *LATER_TABLES):
             connection.execute(text(f"DROP TABLE {name}"))
-        connection.execute(text("ALTER TABLE calls DROP COLUMN tags"))
+        for name in ("tags", "upstream_error"):
+            connection.execute(text(f"ALTER TABLE calls DROP COLUMN {name}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0029'"))
     migrate(engine)
 

@@ -89,24 +89,26 @@ def test_a_layout_that_waits_stands_for_the_misses_it_would_fix(store: Store) ->
     assert (viewers.action, viewers.fields) == ("See the layout", {})
 
 
-def test_equal_kept_prompts_are_answered_from_memory_at_their_share_of_the_cost(
+def test_equal_calls_are_answered_from_memory_at_their_share_of_the_cost(
     store: Store,
 ) -> None:
     keep(
         store,
-        *[{"prompt": text, "cost_nanos": cost} for text, cost in (("a", 10), ("b", 10), ("a", 20))],
-        {"cost_nanos": 60},
+        *[
+            {"fingerprint": of, "cost_nanos": cost}
+            for of, cost in (("a", 10), ("b", 70), ("a", 20))
+        ],
     )
     (step,) = steps(store)
 
-    assert (step.kind, step.saved_nanos, step.bound) == ("equal_calls", 50, "at most")
-    assert step.basis == "1 of its last 3 kept prompts equal an earlier one"
+    assert (step.kind, step.saved_nanos, step.bound) == ("equal_calls", 20, "at most")
+    assert step.basis == "1 of its last 3 calls repeat earlier ones"
     assert step.fields == {}
     assert steps(store, rules=FastPathRules(answer_cache=[CACHE])) == []
 
 
 def test_an_answer_cache_that_a_person_disabled_is_enabled_by_a_button(store: Store) -> None:
-    keep(store, {"prompt": "a"}, {"prompt": "a"})
+    keep(store, {"fingerprint": "a"}, {"fingerprint": "a"})
     switch = FastPathSwitch("T", "chat", SwitchedPart.ANSWER_CACHE)
     rules = FastPathRules.of(with_switches(Policies(answer_cache=(CACHE,)), [switch]))
     (step,) = steps(store, rules=rules)
