@@ -1,12 +1,13 @@
 """Policies that people set on pages, beside those of the file."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
+from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot, unknown_models
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
@@ -14,8 +15,8 @@ from proxy.store.sql.settings.stored_policies import StoredPolicies, StoredPolic
 from proxy.store.store import Store
 from slo.policies.file import Policies
 from slo.policies.toml_text import read_policy, table_text
-from slo.toml.nodes import parse_toml
-from slo.toml.problems import InvalidFile
+from slo.toml.nodes import Node, parse_toml
+from slo.toml.problems import InvalidFile, Problem
 
 _log = logging.getLogger("thriftgate.policies")
 _UNREAD: Final = (-1, 0)
@@ -24,6 +25,10 @@ _UNREAD: Final = (-1, 0)
 STORED_KINDS: Final = ("ceilings", "objectives", "sinks", "reports")
 #: Of these the kinds that hold in a gateway without a policies file.
 _WITHOUT_FILE: Final = ("sinks", "reports")
+#: Fields that name an environment variable.
+_VARIABLE_FIELDS: Final = ("url_env", "secret_env")
+#: Beginnings of the variables that policies of pages may name beside those of the file's.
+VARIABLE_PREFIXES: Final = ("ALERTS_", "REPORTS_")
 
 
 class PolicyOverlay:
@@ -74,23 +79,48 @@ class PolicyOverlay:
                 )
             elif stored.kind == kind:
                 try:
-                    added.append(checked_policy(kind, stored.fields, snapshot))
+                    added.append(
+                        checked_policy(kind, stored.fields, snapshot.catalog, snapshot.policies)
+                    )
                 except InvalidFile as error:
                     _log.warning("%s of %s is left out: %s", stored.name, kind, error)
         return added
 
 
-def checked_policy(kind: str, fields: Mapping[str, object], snapshot: Snapshot) -> Any:  # noqa: ANN401 - by kind
-    """The policy with these fields, checked against the catalog.
+def checked_policy(
+    kind: str, fields: Mapping[str, object], catalog: Catalog, in_file: Policies
+) -> Any:  # noqa: ANN401 - by kind
+    """The policy with these fields, checked against the catalog and what pages may name.
+
+    Args:
+        in_file: The policies of the file.
 
     Raises:
         InvalidFile: With every problem found.
     """
     policy = read_policy(kind, fields, kind)
     top = parse_toml(table_text(kind, fields), kind)
-    if unknown := list(unknown_models(top, snapshot.catalog)):
-        raise InvalidFile(unknown)
+    problems = [*unknown_models(top, catalog), *_refused_variables(top, kind, catalog, in_file)]
+    if problems:
+        raise InvalidFile(problems)
     return policy
+
+
+def _refused_variables(
+    top: Node, kind: str, catalog: Catalog, in_file: Policies
+) -> Iterator[Problem]:
+    """A problem for each variable that a policy of pages must not name: its value is sent out."""
+    provider_keys = {upstream.key_env for upstream in catalog.upstreams.values()}
+    allowed = {name for sink in in_file.sinks for name in (sink.url_env, sink.secret_env)}
+    allowed |= {name for report in in_file.reports for name in (report.url_env, report.secret_env)}
+    (table,) = top.value[kind].value
+    for node in (table.value[field] for field in _VARIABLE_FIELDS if field in table.value):
+        name = node.value
+        if name in provider_keys:
+            yield node.problem(f"names {name}, the key of a provider", "name another variable")
+        elif name not in allowed and not name.startswith(VARIABLE_PREFIXES):
+            what = f"names {name}, which pages may not name"
+            yield node.problem(what, "take ALERTS_… or REPORTS_…, or one of the policies file")
 
 
 def policy_names(policies: Policies, kind: str) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """Ceilings and objectives of pages over those of the policies file."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
 from slo.budgets.ceiling import Ceiling
 from slo.policies.file import Policies
+from slo.policies.sinks import Sink, SinkKind
 from tests.fakes.call_dependencies import catalog
 
 CENT = Ceiling(name="cent", limit=10_000_000)
@@ -50,6 +52,30 @@ def test_a_policy_whose_model_left_the_catalog_is_left_out_and_the_others_hold(
 
     assert names(PolicyOverlay(store.policies).add_to(FILE))[0] == ["cent", "dime"]
     assert "a of ceilings is left out" in caplog.text
+
+
+@pytest.mark.parametrize("variable", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "OWN_KEY"])
+def test_a_stored_sink_that_names_another_variable_is_left_out(
+    store: Store, caplog: pytest.LogCaptureFixture, variable: str
+) -> None:
+    upstream = replace(FILE.catalog.default.upstream, key_env="OWN_KEY")
+    files = Snapshot(replace(FILE.catalog, upstreams={"own": upstream}), FILE.policies)
+    store.policies.set("sinks", {**SINK, "url_env": variable}, "ann", 0.0)
+    store.policies.set("sinks", {**SINK, "name": "other"}, "ann", 0.0)
+
+    changed = PolicyOverlay(store.policies).add_to(files)
+    assert [sink.name for sink in changed.policies.sinks] == ["other"]
+    assert f"names {variable}" in caplog.text
+
+
+def test_a_stored_sink_may_name_what_the_file_names(store: Store) -> None:
+    in_file = Sink(name="pager", kind=SinkKind.SLACK, url_env="OPS_URL")
+    store.policies.set("sinks", {**SINK, "url_env": "OPS_URL"}, "ann", 0.0)
+
+    changed = PolicyOverlay(store.policies).add_to(
+        Snapshot(FILE.catalog, Policies(sinks=(in_file,)))
+    )
+    assert [sink.name for sink in changed.policies.sinks] == ["pager", "on-call"]
 
 
 def test_while_the_database_is_away_those_read_last_stay(store: Store) -> None:

@@ -49,8 +49,6 @@ from slo.toml.problems import InvalidFile
 _WEEK_S: Final = 604_800.0
 _MAX_REMOVED: Final = 20
 _REMOVALS: Final = {f"remove {noun}": kind for kind, noun in NOUNS.items()}
-#: Fields that name an environment variable.
-_VARIABLES: Final = ("url_env", "secret_env")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +215,8 @@ class StoredPoliciesResource(Resource):
                 stored = await self._store.ask(self._store.policies.all)
                 policy: Any = await self._catalog.check(kind, fields, stored)
             else:
-                policy = checked_policy(kind, fields, self._reloader.snapshot)
+                catalog = self._reloader.snapshot.catalog
+                policy = checked_policy(kind, fields, catalog, self._reloader.file_policies)
         except InvalidFile as invalid:
             raise invalid_policy_error(invalid) from None
         if kind not in self._settable_kinds():
@@ -233,24 +232,11 @@ class StoredPoliciesResource(Resource):
                 code="policy_in_file",
                 status=409,
             )
-        self._check_variables(fields)
         team = getattr(policy, "team", EVERY)
         teams = await self._store.ask(self._store.teams.all)
         if team != EVERY and all(known_team.name != team for known_team in teams):
             raise CallerError(f"There is no team {team}.", code="unknown_team")
         return policy
-
-    def _check_variables(self, fields: Mapping[str, Any]) -> None:
-        """Checks that no variable holds a provider's key, which would be sent elsewhere."""
-        upstreams = self._reloader.snapshot.catalog.upstreams.values()
-        keys = {upstream.key_env for upstream in upstreams} - {""}
-        for field in _VARIABLES:
-            if fields.get(field) in keys:
-                raise CallerError(
-                    f"{field}: {fields[field]} holds the key of a provider; name another variable.",
-                    code="invalid_policy",
-                    param=field,
-                )
 
     async def _find(self, kind: str, name: str) -> StoredPolicy | None:
         stored = await self._store.ask(self._store.policies.all)

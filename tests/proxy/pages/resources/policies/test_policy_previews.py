@@ -94,11 +94,22 @@ def test_a_sink_that_is_set_holds_at_once_and_is_tested_by_its_button(dashboard:
 
 
 @pytest.mark.parametrize("field", ["url_env", "secret_env"])
-def test_no_sink_is_sent_the_key_of_a_provider(dashboard: Dashboard, field: str) -> None:
-    form = {**SINK, "kind": "alertmanager", field: "OPENAI_API_KEY"}
-    answer = submit(dashboard, "set", form)
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        ("OPENAI_API_KEY", "names OPENAI_API_KEY, the key of a provider"),
+        ("AWS_SECRET_ACCESS_KEY", "names AWS_SECRET_ACCESS_KEY, which pages may not name; take"),
+    ],
+)
+@pytest.mark.parametrize("path", ["preview", "set"])
+def test_no_sink_is_sent_a_variable_that_is_not_for_it(
+    dashboard: Dashboard, path: str, field: str, variable: str, words: str
+) -> None:
+    form = {**SINK, "kind": "alertmanager", field: variable}
+    answer = submit(dashboard, path, form)
 
-    assert "OPENAI_API_KEY holds the key of a provider" in text_of(answer)
+    assert (answer.status, f"{field} {words}" in text_of(answer)) == (400, True)
+    assert "is not set" not in text_of(answer)
     assert dashboard.store.policies.all() == []
 
 
