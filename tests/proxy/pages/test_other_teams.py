@@ -71,6 +71,18 @@ def test_filters_and_paths_of_another_team_show_nothing_of_it(
     assert leaks == []
 
 
+@pytest.mark.parametrize("page", ["costs", "reports", "reports/print", "calls", "savings", "now"])
+def test_filter_by_the_id_of_another_team_does_not_tell_its_name(
+    dashboard: Dashboard, page: str
+) -> None:
+    teams, key = dashboard.store.teams, "hidden key"
+    hidden = teams.create("Hidden Team", now=NOW).id
+    filters = {"team": hidden, "key": teams.create_key(hidden, key, now=NOW)[0].id}
+    for role in (Role.VIEWER, Role.TEAM_ADMIN):
+        answer = dashboard.ask_as(role, "GET", f"/admin/{page}?{urlencode(filters)}")
+        assert not [name for name in ("Hidden Team", key) if name in answer.body.decode()]
+
+
 def test_an_administrator_sees_what_members_of_other_teams_do_not(
     dashboard: Dashboard, their_call: str
 ) -> None:

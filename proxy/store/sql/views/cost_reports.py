@@ -65,7 +65,11 @@ def read_cost_report(readers: Readers, question: ReportQuestion) -> ReadReport:
         report = replace(report, savings=read_headline(readers, scope))
     return ReadReport(
         report=report,
-        names=readers.team_names(),
+        names={
+            team: name
+            for team, name in readers.team_names().items()
+            if scope.only.teams is None or team in scope.only.teams
+        },
         costs=costs_over_time(readers, question, chart_dimension(report)),
         forecasts=row_forecasts(readers, question, len(report.rows)),
         read_at=question.now,

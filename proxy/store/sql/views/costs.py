@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, select
 
 from dashboards.cost_reports import CostSums
+from dashboards.reports import SpendFilter
 from dashboards.views.comparisons import (
     Comparison,
     compared_edges,
@@ -118,10 +119,7 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         columns = _ranked_columns(connection, reader, question, rows.page)
         by_bucket = reader.by_bucket(question.dimension, rows.dearest)
         before = costs_by_bucket(connection, earlier_edges, question.only)
-        filters = question.only.values
-        filter_names = _names(connection, "team", filters.get("team", ())) | _names(
-            connection, "key", filters.get("key", ())
-        )
+        filter_names = _filter_names(connection, question.only)
     size = len(question.buckets.starts)
     total = [add_up(sums for key, sums in rows.sums.items() if key[0] == n) for n in (0, 1)]
     whole, month = _cost_sums(total[1]), _month(readers, question)
@@ -312,13 +310,32 @@ def _table_row(name: Mapping[str, Any], numbers: _RowNumbers, *, has_rest: bool)
     )
 
 
-def _names(connection: Connection, by: CostDimension, values: Collection[str]) -> dict[str, str]:
-    """Names of the values that are ids."""
-    tables = {"team": schema.teams, "key": schema.keys}
-    if by not in tables or not values:
+def _filter_names(connection: Connection, only: SpendFilter) -> dict[str, str]:
+    """Names of the teams and keys that are filtered by, as far as their teams are visible."""
+    filters, teams = only.values, only.teams
+    return _names(connection, "team", filters.get("team", ()), teams) | _names(
+        connection, "key", filters.get("key", ()), teams
+    )
+
+
+def _names(
+    connection: Connection,
+    by: CostDimension,
+    values: Collection[str],
+    teams: Collection[str] | None = None,
+) -> dict[str, str]:
+    """Names of the values that are ids.
+
+    Args:
+        teams: The teams that may be named, with their keys; None for all.
+    """
+    owners = {"team": schema.teams.c.id, "key": schema.keys.c.team}
+    if by not in owners or not values:
         return {}
-    table = tables[by].c
+    table = owners[by].table.c
     query = select(table.id, table.name).where(table.id.in_(sorted(values)))
+    if teams is not None:
+        query = query.where(owners[by].in_(sorted(teams)))
     return {row.id: row.name for row in connection.execute(query)}
 
 

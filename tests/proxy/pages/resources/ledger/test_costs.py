@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from dashboards.access import Viewer
 from dashboards.cost_reports import cost_report
 from dashboards.reports import ReportPeriod
 from proxy.pages.resources.ledger.costs import Costs
@@ -69,6 +70,18 @@ def test_a_viewer_of_one_team_sees_nothing_of_another(api: AdminApi) -> None:
     assert (nothing["series"], nothing["total"]["calls"]) == ([], 0)
     assert api.ok("/costs", of_team())["total"]["calls"] == 0
     assert stack(api.ok("/costs", ADMIN)) == {"a": 3, "b": 4}
+
+
+def test_filters_are_named_by_the_teams_that_a_viewer_may_see(api: AdminApi) -> None:
+    own, other = (api.store.teams.create(name, now=NOW).id for name in ("Search", "Support"))
+    keys = [api.store.teams.create_key(team, "ci", now=NOW)[0].id for team in (own, other)]
+
+    def names(viewer: Viewer, **filters: str) -> dict[str, str]:
+        return dict(api.ok("/costs", viewer, **filters)["filter_names"])
+
+    assert names(of_team(own), team=own, key=keys[0]) == {own: "Search", keys[0]: "ci"}
+    assert names(of_team(own), team=other, key=keys[1]) == {}
+    assert names(ADMIN, team=other, key=keys[1]) == {other: "Support", keys[1]: "ci"}
 
 
 def test_every_filter_drills_down_to_what_its_layer_showed(api: AdminApi) -> None:
