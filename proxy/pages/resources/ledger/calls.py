@@ -35,7 +35,7 @@ from proxy.store.sql.ledger.measured_calls import MeasuredCalls
 from proxy.store.sql.views.calls import CallSearch, calls_count, calls_view
 from proxy.store.sql.views.live.failures import failure_words
 from proxy.store.store import Store
-from slo.objectives.objective import Objective
+from slo.objectives.objective import EVERY, Objective
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class Calls(Resource):
     async def calls(self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]) -> T:
         """Calls of the teams that a viewer may see, in the form asked for."""
         check_allowed(viewer, Action.SEE_CALLS)
-        search = self._search(viewer, query)
+        search = await self._search(viewer, query)
         if search.id_start:
             view = await self._ask.view("calls", calls_view, search, view_itself)
             text = (query.q or "").strip()
@@ -116,7 +116,7 @@ class Calls(Resource):
         """The number of calls that a query finds, counted to 50,001; None where unknown now."""
         check_allowed(viewer, Action.SEE_CALLS)
         with suppress(Unready):
-            search = self._search(viewer, query)
+            search = await self._search(viewer, query)
             return await self._ask.view("calls counted", calls_count, search, view_itself)
         return None
 
@@ -130,16 +130,16 @@ class Calls(Resource):
         """
         check_allowed(viewer, Action.SEE_CALLS)
         with suppress(Unready):
-            question = self._search(viewer, query), route
+            question = await self._search(viewer, query), route
             return await self._ask.view("failures", failure_words, question, view_itself)
         return ()
 
-    def _search(self, viewer: Viewer, query: CallsQuery) -> CallSearch:
+    async def _search(self, viewer: Viewer, query: CallsQuery) -> CallSearch:
         """The search of a query; ``id_start`` is set where it may name a call's id."""
         start, end = map(float, query.period(self._now()).bounds)
         if query.window is not None:
             start = max(start, self._now() - WINDOW_SECONDS[query.window][0])
-        measured = self._measured_calls(query)
+        measured = await self._measured_calls(viewer, query)
         if measured is not None and measured.ended_from is not None:
             start = measured.ended_from - _LONGEST_CALL_S
         if measured is not None and measured.ended_to is not None:
@@ -168,26 +168,37 @@ class Calls(Resource):
             measured=measured,
         )
 
-    def _measured_calls(self, query: CallsQuery) -> MeasuredCalls | None:
+    async def _measured_calls(self, viewer: Viewer, query: CallsQuery) -> MeasuredCalls | None:
         """Calls that an alert counted, as a query names them; None where it names none."""
         given = (query.ended_from, query.ended_to, query.missed, query.failed_route)
         if not any(given):
             return None
-        missed = None
-        if query.missed:
-            missed = next((one for one in self._objectives() if one.name == query.missed), None)
-            if missed is None:
-                raise CallerError(
-                    f"There is no objective {query.missed[:100]} any more.",
-                    code="unknown_objective",
-                    param="missed",
-                )
+        missed = await self._objective(viewer, query.missed) if query.missed else None
         return MeasuredCalls(
             ended_from=_timestamp(query.ended_from),
             ended_to=_timestamp(query.ended_to),
             missed=missed,
             failed_route=query.failed_route or "",
         )
+
+    async def _objective(self, viewer: Viewer, name: str) -> Objective:
+        """The objective of a name, of a team that a viewer may see or of all.
+
+        Raises:
+            CallerError: There is none.
+        """
+        objectives = [one for one in self._objectives() if one.name == name]
+        if viewer.teams is not None:
+            names = await self._ask.expect("teams", self._team_names)
+            own = {EVERY, *(names[team] for team in viewer.teams if team in names)}
+            objectives = [one for one in objectives if one.team in own]
+        if not objectives:
+            raise CallerError(
+                f"There is no objective {name[:100]} any more.",
+                code="unknown_objective",
+                param="missed",
+            )
+        return objectives[0]
 
     @route("GET", "/calls", name="calls", response_model=CallsView)
     async def json(self, viewer: SignedIn, query: Annotated[CallsQuery, Query()]) -> Response:

@@ -8,8 +8,10 @@ from proxy.pages.store_questions import StoreQuestions
 from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
+from slo.objectives.objective import EVERY
 from tests.fakes.admin_api import ADMIN, DAY, FINANCE, NOW, AdminApi, of_team
 from tests.fakes.chaos import two_model_catalog
+from tests.fakes.objectives import objective
 from tests.fakes.receipts import a_receipt
 
 make_id = call_ids()
@@ -173,7 +175,23 @@ def test_a_file_has_the_calls_of_own_teams_without_hidden_columns(api: AdminApi)
     assert api.get("/calls.csv", without="nonsense")[0] == 422
 
 
-def test_calls_of_an_objective_that_is_gone_are_refused(api: AdminApi) -> None:
-    status, body = api.get("/calls", TEAM_ADMIN, missed="gone")
+def test_objectives_of_other_teams_are_refused_as_those_that_are_gone(store: Store) -> None:
+    own, other = (store.teams.create(name, now=NOW).id for name in ("Search", "Support"))
+    objectives = [
+        objective(name=name, team=team)
+        for name, team in (("theirs", "Support"), ("own", "Search"), ("all", EVERY))
+    ]
 
-    assert (status, body["error"]["code"]) == (400, "unknown_objective")
+    def make(ask: StoreQuestions):
+        return Calls(store, ask, two_model_catalog, lambda: objectives, lambda: NOW).router()
+
+    api, viewer = AdminApi(store, make), of_team(own, role=Role.TEAM_ADMIN)
+    gone, theirs = (api.get("/calls", viewer, missed=name) for name in ("gone", "theirs"))
+
+    assert (gone[0], gone[1]["error"]["code"]) == (400, "unknown_objective")
+    assert theirs[0] == 400
+    assert str(theirs[1]).replace("theirs", "gone") == str(gone[1])
+    assert api.ok("/calls", viewer, missed="own")["calls"] == []
+    assert api.ok("/calls", viewer, missed="all")["calls"] == []
+    assert api.ok("/calls", of_team(other, role=Role.TEAM_ADMIN), missed="theirs")["calls"] == []
+    assert api.ok("/calls", missed="theirs")["calls"] == []
