@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import reduce
 from operator import add
@@ -35,8 +35,9 @@ def _bucket_sum(total: Callable[[Usage], int]) -> ColumnElement[Any]:
 _STEPS: Final = (200, 4_800, 5_000, 5_000, 5_000)
 #: Attempts among which calls are sorted, the newest.
 _MAX_SORTED: Final = 50_000
-#: The same where a text is looked for, and the seconds after which no step begins.
-_TEXT_STEPS: Final = (500,) * 40
+#: The same where a text is looked for, few at first as prompts may have megabytes, and the seconds
+#: after which no step begins.
+_TEXT_STEPS: Final = (20, 80, 150, 250, *(500,) * 39)
 _TEXT_SECONDS: Final = 1.5
 #: Ids that providers give to an attempt and to its answer.
 _PROVIDER_IDS: Final = (schema.calls.c.upstream_request_id, schema.calls.c.upstream_id)
@@ -46,6 +47,14 @@ _SORTED_BY: Final[Mapping[CallSort, ColumnElement[Any]]] = {
     "answer": _bucket_sum(lambda usage: usage.generated_tokens),
     "ttft": schema.calls.c.ttft,
     "duration": schema.calls.c.duration,
+}
+#: The same values of a row.
+_ROW_FIELDS: Final[Mapping[CallSort, str]] = {
+    "cost": "cost_nanos",
+    "prompt": "prompt_tokens",
+    "answer": "generated_tokens",
+    "ttft": "ttft",
+    "duration": "duration",
 }
 MAX_COUNTED: Final = 50_000
 """Calls of a search that are counted at most."""
@@ -157,16 +166,36 @@ def _sorted_calls(
     connection: Connection, search: CallSearch, names: Mapping[str, str]
 ) -> CallsView:
     """Those of the newest calls that have most of what they are sorted by."""
-    last = id_floor(search.until)
-    step = _step_end(connection, search, last, _MAX_SORTED)
-    if step is None:
-        return CallsView(calls=[], next=None, searched_from=None)
+    rows, last, oldest, prompts = list[CallRow](), id_floor(search.until), None, 0
+    deadline = monotonic() + _TEXT_SECONDS
+    for size in _TEXT_STEPS if search.text else (_MAX_SORTED,):
+        step = _step_end(connection, search, last, size)
+        if step is None:
+            break
+        page = _read_page(connection, search, last, step.call_id, names)
+        rows = _most_first([*rows, *page], search.sort)[: search.limit]
+        if search.text:
+            prompts += _prompt_count(connection, search, last, step.call_id)
+        last, oldest = step.call_id, seconds(step.started)
+        if monotonic() > deadline:
+            break
     return CallsView(
-        calls=_read_page(connection, search, last, step.call_id, names),
+        calls=rows,
         next=None,
-        searched_from=seconds(step.started),
-        is_cut=_step_end(connection, search, step.call_id, 1) is not None,
+        searched_from=oldest,
+        is_cut=_step_end(connection, search, last, 1) is not None,
+        searched_prompts=prompts if search.text else None,
     )
+
+
+def _most_first(rows: Sequence[CallRow], sort: CallSort) -> list[CallRow]:
+    """Rows of pages that are sorted, in the order of ``_SORTED_BY``; unknown values come last."""
+
+    def key(row: CallRow) -> tuple[bool, float]:
+        value = getattr(row, _ROW_FIELDS[sort])
+        return value is None, -(value or 0)
+
+    return sorted(rows, key=key)
 
 
 def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:

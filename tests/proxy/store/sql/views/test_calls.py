@@ -209,3 +209,25 @@ def test_a_search_for_a_text_goes_on_where_the_page_before_ended(sqlite_engine: 
 
     assert pages > 1
     assert call_ids(page) == [old.call_id]
+
+
+def test_the_calls_that_a_text_finds_are_sorted_over_all_steps(engine: Engine) -> None:
+    costs = {0: 7, 30: None, 60: 9, 130: 8, 140: 1}
+    inserter(engine)(
+        [
+            a_call(n, prompt="needle" if n in costs else "hay", cost_nanos=costs.get(n, 99))
+            for n in range(150)
+        ]
+    )
+    page = calls_view(Readers(engine), search(text="needle", sort="cost", limit=4))
+
+    assert [row.cost_nanos for row in page.calls] == [9, 8, 7, 1]
+    assert (page.searched_prompts, page.is_cut, page.next) == (150, False, None)
+
+
+def test_a_sorted_search_for_a_text_has_the_bounds_of_one_by_time(sqlite_engine: Engine) -> None:
+    inserter(sqlite_engine)([a_call(n, prompt="hay") for n in range(sum(_TEXT_STEPS) + 5)])
+    page = calls_view(Readers(sqlite_engine), search(text="needle", sort="cost"))
+
+    assert (page.calls, page.is_cut) == ([], True)
+    assert 0 < (page.searched_prompts or 0) <= sum(_TEXT_STEPS)
