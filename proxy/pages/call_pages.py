@@ -29,8 +29,11 @@ class CallPages(Pages):
     async def newest_calls(
         self, request: Request, viewer: SignedIn, query: Annotated[CallsQuery, Query()]
     ) -> Response:
-        """Calls with filters and a search; its script asks for it again and takes the rows."""
+        """Calls with filters and a search; of those that a script follows, the rows alone."""
         check_allowed(viewer, Action.SEE_CALLS)
+        if query.newer:
+            rows = self.site.page_around("call_rows.html", viewer)
+            return html_response(await self.calls.followed(viewer, query, rows))
         now = self.site.now()
         period = query.period(now)
         page = self.site.page_around(
@@ -43,7 +46,7 @@ class CallPages(Pages):
             outcomes=get_args(Outcomes),
             sort=query.sort,
             file=f"{API_PATH}/calls.csv",
-            is_current=period.bounds[1] > now and not query.after,
+            can_follow=period.bounds[1] > now and not query.after and query.sort == "time",
         )
         return html_response(await self.calls.calls(viewer, query, page))
 

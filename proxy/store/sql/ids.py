@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 #: Digits behind the time; the first is the version, the fifth tells which kind of UUID it is.
 _DIGITS = 20
+_TIME_DIGITS = 12
 _DRAWS_PER_READ = 256
 _MAX_MS = (1 << 48) - 1
 #: That kind, for any random digit.
@@ -38,6 +39,11 @@ def id_floor(moment: float) -> str:
     Times are compared in whole milliseconds, rounded down, as in the ids.
     """
     return f"call_{_milliseconds(moment):012x}{'0' * _DIGITS}"
+
+
+def id_time(call_id: str) -> float:
+    """Seconds since the epoch at which a call arrived, to the millisecond."""
+    return int(call_id[len("call_") :][:_TIME_DIGITS], 16) / 1_000
 
 
 def _chances() -> list[str]:

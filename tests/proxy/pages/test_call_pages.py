@@ -18,6 +18,7 @@ from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.records.receipt import Outcome, ServedBy
 from proxy.services.fast_path.similar_answer_cache import SimilarAnswerCache
+from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.store import Store
@@ -94,6 +95,23 @@ def test_calls_can_be_followed_on_the_first_page_of_a_period_that_goes_on(
     assert 'id="live"' in pages.text("/calls?tz=Europe/Berlin")
     assert 'id="live"' not in pages.text("/calls?from=2026-08-01&to=2026-08-02")
     assert 'id="live"' not in pages.text(f"/calls?after={pages.receipts[2].call_id}")
+    assert 'id="live"' not in pages.text("/calls?sort=cost")
+
+
+def test_a_followed_page_gets_the_rows_that_are_newer_and_no_frame(pages: CallPagesBrowser) -> None:
+    calls = [
+        a_receipt(n, started=at, call_id=f"{id_floor(at)[:-1]}{n}", team=pages.team, feature="chat")
+        for n, at in enumerate((NOW - 400, NOW - 299, NOW - 1))
+    ]
+    inserter(pages.store._engine)(calls)
+    rows = pages.text(f"/calls?feature=chat&newer={id_floor(NOW)}")
+
+    assert [call.call_id in rows for call in calls] == [False, True, True]
+    assert rows.index(calls[2].call_id) < rows.index(calls[1].call_id)
+    assert "<html" not in rows
+    assert "<tbody" not in rows
+    assert pages.text(f"/calls?feature=other&newer={id_floor(NOW)}").strip() == ""
+    assert pages.browser.get("/calls?newer=nonsense").status == 422
 
 
 def test_row_of_a_call_has_its_details_behind_each_value(pages: CallPagesBrowser) -> None:

@@ -1,9 +1,10 @@
 """Calls, newest first, and one call's whole story: ``/api/v1/calls``."""
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -30,7 +31,7 @@ from proxy.pages.resources.ledger.queries import (
 from proxy.pages.store_questions import StoreQuestions, json_bytes, view_itself
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.records.receipt import Receipt, words_without_message
-from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ids import id_floor, id_time
 from proxy.store.sql.ledger.measured_calls import MeasuredCalls
 from proxy.store.sql.views.calls import CallSearch, calls_count, calls_view
 from proxy.store.sql.views.live.failures import failure_words
@@ -45,6 +46,10 @@ _MAX_FILE_CALLS: Final = 10_000
 #: Seconds before a period of ends in which its calls may have begun.
 _LONGEST_CALL_S: Final = 3_600.0
 _MAX_CURSOR_CHARS: Final = 64
+#: Most seconds of a call that is followed, for calls appear as they end.
+_FOLLOWED_CALL_S: Final = 300.0
+#: Requests of people who follow calls that are answered at a time.
+_MAX_FOLLOWING: Final = 4
 
 Outcomes = Literal["answered", "refused", "failed", "broken", "hung_up"]
 ServedByName = Literal["cache", "small", "large", "draft"]
@@ -75,6 +80,11 @@ class CallsQuery(FilterQuery):
     failed_route: OptionalText = Field(None, description="An attempt on this route failed.")
     window: MinutesWindow | None = Field(None, description="The last minutes or hours of them.")
     after: str = Field("", max_length=_MAX_CURSOR_CHARS, description="`next` of the page before.")
+    newer: str = Field(
+        "",
+        pattern=r"^(?:call_[0-9a-f]{12,32})?$",
+        description="They arrived after the call of this id, or at most five minutes before it.",
+    )
     sort: CallSort = Field("time", description="The newest first, or those with most of it.")
     q: OptionalText = Field(
         None, max_length=200, description="A call's id, a provider's id, or a text of its prompt."
@@ -99,6 +109,9 @@ class Calls(Resource):
     _catalog: Callable[[], Catalog]
     _objectives: Callable[[], Sequence[Objective]]
     _now: Clock
+    _following: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(_MAX_FOLLOWING), init=False
+    )
 
     async def calls(self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]) -> T:
         """Calls of the teams that a viewer may see, in the form asked for."""
@@ -111,6 +124,23 @@ class Calls(Resource):
                 return finish(view)
             search = replace(search, id_start="", text=text)
         return await self._ask.view("calls", calls_view, search, finish)
+
+    async def followed(
+        self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]
+    ) -> T:
+        """The same for who asks again and again, few at once.
+
+        Raises:
+            Unready: Too many ask just now.
+        """
+        if self._following.locked():
+            raise Unready(
+                "Too many people follow calls just now; try again in a moment.",
+                code="store_busy",
+                retry_after=5.0,
+            )
+        async with self._following:
+            return await self.calls(viewer, query, finish)
 
     async def count(self, viewer: Viewer, query: CallsQuery) -> int | None:
         """The number of calls that a query finds, counted to 50,001; None where unknown now."""
@@ -139,6 +169,8 @@ class Calls(Resource):
         start, end = map(float, query.period(self._now()).bounds)
         if query.window is not None:
             start = max(start, self._now() - WINDOW_SECONDS[query.window][0])
+        if query.newer:
+            start = max(start, id_time(query.newer) - _FOLLOWED_CALL_S)
         measured = await self._measured_calls(viewer, query)
         if measured is not None and measured.ended_from is not None:
             start = measured.ended_from - _LONGEST_CALL_S

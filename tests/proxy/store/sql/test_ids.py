@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.store.sql.ids import call_ids, id_floor
+from proxy.store.sql.ids import call_ids, id_floor, id_time
 
 call_id = call_ids()
 
@@ -29,6 +29,11 @@ def test_an_id_is_a_uuid_of_version_7_behind_a_word() -> None:
     assert digits[12] == "7"
     assert digits[16] in "89ab"
     assert int(digits[:12], 16) == 1_790_000_000_000
+
+
+def test_an_id_tells_when_its_call_arrived() -> None:
+    assert id_time(call_id(1_790_000_000.25)) == 1_790_000_000.25
+    assert id_time(id_floor(5.0)) == 5.0
 
 
 def test_ids_of_one_moment_differ() -> None:

@@ -1,10 +1,13 @@
+import asyncio
 from typing import Any
 
 import pytest
 
 from dashboards.access import Role, Viewer
-from proxy.pages.resources.ledger.calls import Calls
-from proxy.pages.store_questions import StoreQuestions
+from dashboards.views.calls import CallsView
+from proxy.errors import Unready
+from proxy.pages.resources.ledger.calls import Calls, CallsQuery
+from proxy.pages.store_questions import StoreQuestions, view_itself
 from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
@@ -173,6 +176,21 @@ def test_a_file_has_the_calls_of_own_teams_without_hidden_columns(api: AdminApi)
     assert len(list(filter(None, rows))) == 2
     assert api.get("/calls.csv", FINANCE)[0] == 403
     assert api.get("/calls.csv", without="nonsense")[0] == 422
+
+
+async def test_few_requests_of_people_who_follow_calls_are_answered_at_a_time(store: Store) -> None:
+    resource = Calls(store, StoreQuestions(store, 5.0), two_model_catalog, tuple, lambda: NOW)
+    query = CallsQuery.model_validate({"newer": make_id(NOW)})
+
+    async def follow() -> CallsView | Unready:
+        try:
+            return await resource.followed(ADMIN, query, view_itself)
+        except Unready as error:
+            return error
+
+    answers = await asyncio.gather(*(follow() for _ in range(6)))
+    assert [isinstance(answer, Unready) for answer in answers] == [False] * 4 + [True] * 2
+    assert isinstance(await follow(), CallsView)
 
 
 def test_objectives_of_other_teams_are_refused_as_those_that_are_gone(store: Store) -> None:
