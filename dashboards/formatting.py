@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from dashboards.board import ObjectiveStatus, OpenAlert, ReroutedCall, StateSpan
 from dashboards.reports import is_tag
 from dashboards.savings_headline import SavingsHeadline
+from dashboards.views.alerts import AlertCalls
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.code_words import code_words
 from dashboards.views.costs import CostsView
@@ -50,8 +51,6 @@ _MONEY_DIGITS: Final = 6
 #: Share and number of failed calls of the last hour that are bad, whatever objectives say.
 _BAD_ERROR_SHARE: Final = 0.05
 _MIN_ERRORS: Final = 3
-#: Calls of an alert that are counted at most.
-_MAX_COUNTED: Final = 50_000
 _UNMET_TONES: Final[dict[str, str]] = {
     ObjectiveVerdict.MISSED: "bad",
     ObjectiveVerdict.AT_RISK: "warn",
@@ -362,11 +361,12 @@ def health_headline(
     return "good", f"{counts[ObjectiveVerdict.OK]} of {len(objectives)} ok", "/objectives"
 
 
-def counted_calls(count: int) -> str:
-    """A number of calls that was counted up to 50,001: ``Its 92 calls``."""
-    if count > _MAX_COUNTED:
-        return f"Its more than {_MAX_COUNTED:,} calls"
-    return f"Its {count:,} {'call' if count == 1 else 'calls'}"
+def counted_calls(calls: AlertCalls | None) -> str:
+    """The number of an alert's calls: ``Its 92 calls``; ``Its calls`` where it is unknown."""
+    if calls is None:
+        return "Its calls"
+    among = f" among the newest {calls.among:,} attempts" if calls.among else ""
+    return f"Its {calls.count:,} {'call' if calls.count == 1 else 'calls'}{among}"
 
 
 def span_time(spans: Iterable[StateSpan]) -> float:

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from dashboards.board import OpenAlert
 from dashboards.views.costs import NO_VALUE
+from dashboards.views.minutes import FailureWords
 from slo.alert import Alert, alerting_budget, alerting_owner
 from slo.budgets.budget import EVERY, Budget
 from slo.objectives.objective import Objective
@@ -38,6 +39,20 @@ class AlertsView:
     total: int | None
     notes: int = 0
     snoozed: Sequence[OpenAlert] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertCalls:
+    """The calls that an alert counted, as its page sums them up.
+
+    Attributes:
+        among: Number of the newest attempts among which they are; None for all.
+        failures: Their most frequent errors.
+    """
+
+    count: int
+    among: int | None = None
+    failures: Sequence[FailureWords] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

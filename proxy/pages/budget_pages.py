@@ -1,6 +1,5 @@
 """The page of budgets and alerts, and its forms."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,8 +7,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.views.alerts import AlertView
-from dashboards.views.minutes import FailureWords
+from dashboards.views.alerts import AlertCalls, AlertView
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.alerts import SnoozeRequest
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
@@ -72,7 +70,6 @@ class BudgetPages(Pages):
         objectives = () if listed is None else listed.objectives or ()
         stored = await operations.stored_budgets.list(viewer) if shown.budget else None
         may_see_calls = viewer.may(Action.SEE_CALLS)
-        query = CallsQuery.model_validate(shown.calls)
         budgets = () if stored is None else stored.budgets or ()
         return await self.site.html(
             "alert.html",
@@ -83,19 +80,19 @@ class BudgetPages(Pages):
             stored=next((one for one in budgets if one.name == shown.budget), None),
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
             may_see_calls=may_see_calls,
-            call_count=await self.calls.count(viewer, query) if may_see_calls else None,
-            failures=await self._failures(viewer, shown) if may_see_calls else (),
+            calls=await self._calls(viewer, shown) if may_see_calls else None,
             may_answer=viewer.may(Action.ANSWER_ALERTS),
             sees_settings=viewer.may(Action.CHANGE_CONFIGURATION),
         )
 
-    async def _failures(self, viewer: Viewer, shown: AlertView) -> Sequence[FailureWords]:
-        """The most frequent errors of an alert's calls; none of those about anything else."""
-        if shown.kind not in {"route", "burn"}:
-            return ()
-        route = shown.calls.get("failed_route", "")
-        filters = {**shown.calls, **({} if shown.ended else {"ended_to": ""})}
-        return await self.calls.failures(viewer, CallsQuery.model_validate(filters), route)
+    async def _calls(self, viewer: Viewer, shown: AlertView) -> AlertCalls | None:
+        """An alert's calls; with their errors, up to now, where it is about a route or errors."""
+        counted, failed = CallsQuery.model_validate(shown.calls), None
+        if shown.kind in {"route", "burn"}:
+            failed = counted if shown.ended else counted.model_copy(update={"ended_to": None})
+        return await self.calls.of_alert(
+            viewer, counted, failed, shown.calls.get("failed_route", "")
+        )
 
     @route("POST", "/alerts/{alert_id}/acknowledge")
     async def acknowledge(self, viewer: SignedIn, alert_id: str) -> Response:

@@ -7,6 +7,7 @@ from dashboards.savings_headline import (
     count_planning,
     savings_headline,
 )
+from dashboards.views.alerts import AlertCalls
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.latency import HealthWindow
 from slo.budgets.budget import BudgetUnit
@@ -325,3 +326,18 @@ def test_a_time_is_beside_now_and_a_day_from_a_week_on(seconds: float, text: str
 )
 def test_a_browser_is_named_with_its_system(agent: str, name: str) -> None:
     assert formatting.browser_name(agent) == name
+
+
+@pytest.mark.parametrize(
+    ("calls", "text"),
+    [
+        (None, "Its calls"),
+        (AlertCalls(count=1), "Its 1 call"),
+        (AlertCalls(count=1_200), "Its 1,200 calls"),
+        (AlertCalls(count=7, among=50_000), "Its 7 calls among the newest 50,000 attempts"),
+    ],
+)
+def test_calls_of_an_alert_are_said_with_what_was_looked_at(
+    calls: AlertCalls | None, text: str
+) -> None:
+    assert formatting.counted_calls(calls) == text

@@ -16,9 +16,10 @@ from pydantic import AwareDatetime, Field
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
+from dashboards.views.alerts import AlertCalls
 from dashboards.views.call_file import CallColumn, calls_csv
 from dashboards.views.calls import CallSort, CallStory, CallsView
-from dashboards.views.minutes import WINDOW_SECONDS, FailureWords, MinutesWindow
+from dashboards.views.minutes import WINDOW_SECONDS, MinutesWindow
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError, Unready
 from proxy.pages.resources.api import Resource
@@ -33,8 +34,8 @@ from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.records.receipt import Receipt, words_without_message
 from proxy.store.sql.ids import id_floor, id_time
 from proxy.store.sql.ledger.measured_calls import MeasuredCalls
-from proxy.store.sql.views.calls import CallSearch, calls_count, calls_view
-from proxy.store.sql.views.live.failures import failure_words
+from proxy.store.sql.views.calls import CallSearch, calls_view
+from proxy.store.sql.views.live.alert_calls import AlertCallsQuestion, alert_calls
 from proxy.store.store import Store
 from slo.objectives.objective import EVERY, Objective
 
@@ -142,27 +143,24 @@ class Calls(Resource):
         async with self._following:
             return await self.calls(viewer, query, finish)
 
-    async def count(self, viewer: Viewer, query: CallsQuery) -> int | None:
-        """The number of calls that a query finds, counted to 50,001; None where unknown now."""
-        check_allowed(viewer, Action.SEE_CALLS)
-        with suppress(Unready):
-            search = await self._search(viewer, query)
-            return await self._ask.view("calls counted", calls_count, search, view_itself)
-        return None
-
-    async def failures(
-        self, viewer: Viewer, query: CallsQuery, route: str = ""
-    ) -> Sequence[FailureWords]:
-        """The most frequent errors of calls that a query finds; none where unknown now.
+    async def of_alert(
+        self, viewer: Viewer, counted: CallsQuery, failed: CallsQuery | None, route: str
+    ) -> AlertCalls | None:
+        """The calls of an alert and their most frequent errors; None where unknown now.
 
         Args:
+            failed: Query for the calls whose errors are asked for; None where none are.
             route: Route whose failed attempts count; "" for the last attempt of each call.
         """
         check_allowed(viewer, Action.SEE_CALLS)
         with suppress(Unready):
-            question = await self._search(viewer, query), route
-            return await self._ask.view("failures", failure_words, question, view_itself)
-        return ()
+            question = AlertCallsQuestion(
+                counted=await self._search(viewer, counted),
+                failed=None if failed is None else await self._search(viewer, failed),
+                route=route,
+            )
+            return await self._ask.view("calls of an alert", alert_calls, question, view_itself)
+        return None
 
     async def _search(self, viewer: Viewer, query: CallsQuery) -> CallSearch:
         """The search of a query; ``id_start`` is set where it may name a call's id."""

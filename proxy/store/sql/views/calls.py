@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import add
 from time import monotonic
@@ -16,7 +16,7 @@ from dashboards.views.calls import CallRow, CallSort, CallsView
 from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ids import id_floor, id_time
 from proxy.store.sql.ledger.measured_calls import MeasuredCalls, measured_conditions
 from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.store.sql.rollups.spend_filters import part_column
@@ -39,6 +39,8 @@ _MAX_SORTED: Final = 50_000
 #: after which no step begins.
 _TEXT_STEPS: Final = (20, 80, 150, 250, *(500,) * 39)
 _TEXT_SECONDS: Final = 1.5
+#: Seconds from one moment that ids tell apart to the next.
+_NEXT_ID_S: Final = 0.001
 #: Ids that providers give to an attempt and to its answer.
 _PROVIDER_IDS: Final = (schema.calls.c.upstream_request_id, schema.calls.c.upstream_id)
 _SORTED_BY: Final[Mapping[CallSort, ColumnElement[Any]]] = {
@@ -57,7 +59,7 @@ _ROW_FIELDS: Final[Mapping[CallSort, str]] = {
     "duration": "duration",
 }
 MAX_COUNTED: Final = 50_000
-"""Calls of a search that are counted at most."""
+"""Attempts among which calls are counted, the newest."""
 #: Fields of a row that are the receipt's; ``model`` is the one that answered.
 _SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__struct_fields__} - {
     "model",
@@ -123,17 +125,35 @@ def calls_view(readers: Readers, search: CallSearch) -> CallsView:
         return _newest_calls(connection, search, names)
 
 
-def calls_count(readers: Readers, search: CallSearch) -> int:
-    """The number of calls that a search finds, up to ``MAX_COUNTED`` and one more; blocks."""
-    calls = schema.calls.c
-    is_between = (calls.call_id < id_floor(search.until)) & (
-        calls.call_id >= id_floor(search.since)
+def newest_part(
+    connection: Connection, search: CallSearch, attempts: int = MAX_COUNTED
+) -> CallSearch:
+    """The search among the newest attempts of its period; itself where these are all."""
+    beyond = (
+        select(schema.calls.c.call_id)
+        .where(*period_conditions(search))
+        .order_by(schema.calls.c.call_id.desc())
+        .offset(attempts)
+        .limit(1)
     )
+    call_id = connection.execute(beyond).scalar()
+    return search if call_id is None else replace(search, since=id_time(call_id) + _NEXT_ID_S)
+
+
+def calls_count(connection: Connection, search: CallSearch) -> int:
+    """The number of calls that a search finds."""
+    calls = schema.calls.c
     is_call = (calls.final == 1) & (calls.team != IDLE_TEAM)
-    wanted_ids = select(calls.call_id).where(is_between, is_call, *search_conditions(search))
-    with read_transaction(readers.engine) as connection:
-        counted = select(func.count()).select_from(wanted_ids.limit(MAX_COUNTED + 1).subquery())
-        return connection.execute(counted).scalar_one()
+    count = select(func.count()).where(
+        *period_conditions(search), is_call, *search_conditions(search)
+    )
+    return connection.execute(count).scalar_one()
+
+
+def period_conditions(search: CallSearch) -> list[ColumnElement[bool]]:
+    """The conditions of a search's period; ids sort by arrival."""
+    call_id = schema.calls.c.call_id
+    return [call_id >= id_floor(search.since), call_id < id_floor(search.until)]
 
 
 def _newest_calls(

@@ -9,11 +9,8 @@ from sqlalchemy import ColumnElement, Connection, case, func, select
 from dashboards.views.minutes import FailureWords, RouteFailures
 from proxy.records.receipt import IDLE_TEAM, words_without_message
 from proxy.store.sql import schema
-from proxy.store.sql.database import read_transaction
-from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.measured_calls import FAILED
-from proxy.store.sql.views.calls import CallSearch, search_conditions
-from proxy.store.sql.views.readers import Readers
+from proxy.store.sql.views.calls import CallSearch, period_conditions, search_conditions
 
 _MAX_ROUTES: Final = 5
 #: Groups of failures by route, code and words, the most frequent.
@@ -54,15 +51,15 @@ def failing_routes(
     ]
 
 
-def failure_words(readers: Readers, question: tuple[CallSearch, str]) -> list[FailureWords]:
-    """The most frequent errors of the failed attempts of a search's calls; blocks.
+def failure_words(
+    connection: Connection, search: CallSearch, route: str = ""
+) -> list[FailureWords]:
+    """The most frequent errors of the failed attempts of a search's calls.
 
     Args:
-        question: The search, and the route whose attempts count; "" for the last of each call.
+        route: Route whose attempts count; "" for the last of each call.
     """
-    search, route = question
-    with read_transaction(readers.engine) as connection:
-        words = _words(connection, search, [route] if route else None)
+    words = _words(connection, search, [route] if route else None)
     return [error for _, error in _as_shown(words, search)[:_MAX_WORDS]]
 
 
@@ -107,8 +104,7 @@ def _words(
 
 def _in_period(search: CallSearch) -> list[ColumnElement[bool]]:
     return [
-        _CALLS.call_id >= id_floor(search.since),
-        _CALLS.call_id < id_floor(search.until),
+        *period_conditions(search),
         _CALLS.team != IDLE_TEAM,
         *search_conditions(search),
     ]

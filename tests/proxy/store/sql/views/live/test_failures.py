@@ -13,7 +13,6 @@ from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.ledger.measured_calls import MeasuredCalls
 from proxy.store.sql.views.calls import CallSearch
 from proxy.store.sql.views.live.failures import failing_routes, failure_words
-from proxy.store.sql.views.readers import Readers
 from tests.fakes.receipts import START, a_receipt
 
 LIMITED = "429 rate_limit_exceeded: 30 requests a minute"
@@ -63,25 +62,26 @@ def test_messages_of_upstreams_are_only_for_who_sees_all_teams(engine: Engine) -
     own = CallSearch(since=START - 10, until=START + 1_000, only=teams)
     with read_transaction(engine) as connection:
         (route,) = failing_routes(connection, own, has_words=True)
+        own_words, every = failure_words(connection, own), failure_words(connection, SEARCH)
 
     assert [(error.words, error.attempts) for error in route.errors] == [
         ("it answered 429 quota", 2),
         ("", 1),
     ]
-    assert list(route.errors) == failure_words(Readers(engine), (own, ""))
-    assert {error.words for error in failure_words(Readers(engine), (SEARCH, ""))} == {*words}
+    assert list(route.errors) == own_words
+    assert {error.words for error in every} == {*words}
 
 
 def test_words_of_an_alert_are_those_of_the_route_or_of_the_last_attempts(engine: Engine) -> None:
     inserter(engine)(ATTEMPTS)
     measured = MeasuredCalls(ended_from=START, ended_to=START + 3.5, failed_route="lab/big")
     of_route = CallSearch(since=START - 10, until=START + 1_000, measured=measured)
-    readers = Readers(engine)
+    with read_transaction(engine) as connection:
+        errors = failure_words(connection, of_route, "lab/big")
+        last = failure_words(connection, SEARCH)
 
-    assert failure_words(readers, (of_route, "lab/big")) == [
-        FailureWords(error="upstream_rate_limited", attempts=2, words=LIMITED)
-    ]
-    assert [(each.error, each.attempts) for each in failure_words(readers, (SEARCH, ""))] == [
+    assert errors == [FailureWords(error="upstream_rate_limited", attempts=2, words=LIMITED)]
+    assert [(error.error, error.attempts) for error in last] == [
         ("upstream_rate_limited", 1),
         ("upstream_timeout", 1),
     ]
