@@ -64,6 +64,8 @@ class _Known(NamedTuple):
     predecessors: Predecessors = Predecessors()
 
 
+#: Name of the shipped file in problems.
+SHIPPED_NAME: Final = "models.toml"
 #: Where problems of models and aliases that people set on pages are said to be.
 STORED_SOURCE: Final = "pages"
 #: Tables of what people set on pages; upstreams and the rest stand in files alone.
@@ -75,7 +77,7 @@ def load(
     shipped: str,
     user: str | None,
     *,
-    names: tuple[str, str] = ("models.toml", "catalog.toml"),
+    names: tuple[str, str] = (SHIPPED_NAME, "catalog.toml"),
     engines: Sequence[EngineEntry] = (),
     stored: str = "",
 ) -> Catalog:
@@ -93,7 +95,7 @@ def load(
         InvalidFile: With every problem found, if any is more than a warning.
     """
     problems: list[Problem] = []
-    files = [TableReader(_parse_shipped(shipped, names[0]), keys(TOP_FIELDS), problems)]
+    files = [TableReader(parse_shipped(shipped, names[0]), keys(TOP_FIELDS), problems)]
     files += _files_above(stored, user, names[1], problems)
     stated = {node.value["id"].value for node in files[0].elements("models")}
     files[1:1] = _engine_files(engines, stated, problems)
@@ -165,7 +167,7 @@ def _files_above(
 
 
 @lru_cache(maxsize=1)
-def _parse_shipped(text: str, name: str) -> Node:
+def parse_shipped(text: str, name: str = SHIPPED_NAME) -> Node:
     """The tree of the shipped catalog: parsed once, as it is the same at each reload."""
     return parse_toml(text, name)
 

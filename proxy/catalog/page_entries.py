@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from proxy.catalog import layers, prices
 from proxy.catalog.entries import TOP_FIELDS
+from proxy.catalog.load import parse_shipped
 from slo.price import NO_DISCOUNT
 from slo.toml.fields import keys
 from slo.toml.nodes import Node, parse_toml
@@ -20,8 +21,6 @@ Fields = Mapping[str, Any]
 #: Fields that hold dates.
 _DATES: Final = frozenset({"since", "holidays", "retires"})
 _LONG: Final = "long"
-#: Parts of a price that a new price in its place replaces.
-_REPLACED: Final = frozenset({*prices.RATES, "long", "since", "changes"})
 
 
 def model_text(fields: Fields) -> str:
@@ -47,26 +46,55 @@ def alias_text(aliases: Iterable[Fields]) -> str:
     return "\n".join(tables)
 
 
-def with_price(fields: Fields, base: Fields, change: Fields) -> Fields:
-    """The entry of a model with other prices, from a day on or always.
+def with_price(fields: Fields, base: Fields, change: Fields, today: date) -> Fields:
+    """The entry of a model with other prices, from a day on or at once.
 
     Args:
         fields: The entry so far.
         base: Its prices until now; what a change does not restate stays.
         change: Rates, and ``since`` where they hold from a day on.
     """
-    if not base or "since" not in change:
-        unchanged = {key: value for key, value in base.items() if key not in _REPLACED}
-        return {**fields, "price": {**change, **unchanged}}
-    changes = [one for one in base.get("changes", ()) if one["since"] != change["since"]]
-    changes = sorted([*changes, change], key=lambda one: str(one["since"]))
-    return {**fields, "price": {**base, "changes": changes}}
+    changes = list(base.get("changes", ()))
+    if not base:
+        price = change
+    elif "since" in change:
+        same_day = [one for one in changes if one["since"] == change["since"]]
+        others = [one for one in changes if one not in same_day]
+        merged = {key: value for one in (*same_day, change) for key, value in one.items()}
+        ordered = sorted([*others, merged], key=lambda one: str(one["since"]))
+        price = {**base, "changes": ordered}
+    else:
+        later = [one for one in changes if not _has_begun(one, today)]
+        price = {**present_price(base, today), **change, **({"changes": later} if later else {})}
+    return {**fields, "price": price}
 
 
-def stated_models(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def present_price(base: Fields, today: date) -> Fields:
+    """The prices of a day as one table: what a change does not restate stays.
+
+    Service tiers with rates of their own end where the standard rates move, as in a file.
+    """
+    price = {key: value for key, value in base.items() if key not in {"since", "changes"}}
+    for change in base.get("changes", ()):
+        if _has_begun(change, today):
+            moves = not change.keys().isdisjoint(prices.RATES)
+            tiers = price.get("service", {}).items()
+            service = {
+                tier: rates for tier, rates in tiers if not (moves and isinstance(rates, Mapping))
+            }
+            price = {**price, **change, "service": {**service, **change.get("service", {})}}
+    return {key: value for key, value in price.items() if key != "since" and value != {}}
+
+
+def _has_begun(change: Fields, today: date) -> bool:
+    return str(change["since"])[:10] <= today.isoformat()
+
+
+def stated_models(shipped: str, texts: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The fields of each model of these catalog files, the later ones over the earlier."""
     problems: list[Problem] = []
-    files = [TableReader(parse_toml(text, ""), keys(TOP_FIELDS), problems) for text in texts]
+    trees = [parse_shipped(shipped), *(parse_toml(text, "") for text in texts)]
+    files = [TableReader(tree, keys(TOP_FIELDS), problems) for tree in trees]
     return {name: plain_value(node) for name, node in layers.models(files).items()}
 
 

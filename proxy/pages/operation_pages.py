@@ -174,7 +174,9 @@ class OperationPages(Pages):
             models=listed,
             wanted=search,
             is_unpriced=is_unpriced,
-            setup=await policy_setup(self.operations.policies, viewer, "models"),
+            setup=await policy_setup(
+                self.operations.policies, viewer, "models", request.query_params.get("price", "")
+            ),
         )
 
     @route("GET", "/engines")

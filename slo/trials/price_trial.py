@@ -1,12 +1,12 @@
 """Other prices applied to attempts that have ended: the cost they would have had."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
 import msgspec
 
-from slo.price import STANDARD_TERMS, BillingTerms, Tariff, call_cost
+from slo.price import STANDARD_TERMS, BillingTerms, PriceSheet, Tariff, TokenRates, call_cost
 from slo.usage import Usage
 
 _WEEK_S: Final = 604_800.0
@@ -23,6 +23,26 @@ class RoutePrices(msgspec.Struct, frozen=True, kw_only=True):
     before: Tariff | None
     after: Tariff | None
     region: str = ""
+
+    def lost_rates(self, start: float) -> Sequence[str]:
+        """The standard rates known before that are unknown at some time from a moment on."""
+        later = () if self.after is None else self.after.periods
+        moments = [start, *(period.since for period in later if period.since > start)]
+        lost = (
+            f"{rate} of prompts over {prompt - 1:,} tokens" if prompt else rate
+            for moment in moments
+            for before, after in [(_sheet(self.before, moment), _sheet(self.after, moment))]
+            for prompt in (0, *(step.above + 1 for step in (*before.steps, *after.steps)))
+            for rate in _known_rates(before, prompt)
+            if rate not in _known_rates(after, prompt)
+        )
+        return list(dict.fromkeys(lost))
+
+    def lost_tiers(self, start: float) -> Sequence[str]:
+        """The service tiers with a price before that have none from a moment on."""
+        periods = [None if one is None else one.period(start) for one in (self.before, self.after)]
+        before, after = ({} if period is None else period.sheets for period in periods)
+        return [tier for tier in before if tier and tier not in after]
 
 
 class PricedAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +79,17 @@ class PriceTrial(msgspec.Struct, kw_only=True):
     newly_priced_nanos: int = 0
     left_out: int = 0
     unpriced: int = 0
+
+
+def _sheet(tariff: Tariff | None, moment: float) -> PriceSheet:
+    """The standard rates of a moment, none of them known where there is no price."""
+    period = None if tariff is None else tariff.period(moment)
+    return PriceSheet(rates=TokenRates()) if period is None else period.sheets[""]
+
+
+def _known_rates(sheet: PriceSheet, prompt: int) -> Sequence[str]:
+    rates = msgspec.structs.asdict(sheet.rates_for(prompt))
+    return [rate for rate, nanos in rates.items() if nanos is not None]
 
 
 def try_prices(

@@ -1,6 +1,7 @@
 """Entries that people set, as a catalog file says them."""
 
 import tomllib
+from datetime import date
 from importlib import resources
 
 import pytest
@@ -18,6 +19,7 @@ from slo.toml.problems import InvalidFile
 SHIPPED = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
 #: Text that, bare in a table, would open a table of upstreams.
 UPSTREAM = 'above = 1 }]\n[upstreams.evil]\nkind = "openai"\nbase_url = "http://evil"\nx'
+TODAY = date(2026, 12, 1)
 LONG = [{"above": 272_000, "input": "6", "output": "30"}]
 
 
@@ -34,7 +36,7 @@ def test_every_shipped_model_is_the_same_once_its_fields_are_written_again() -> 
 
 
 def _named_fields(text: str) -> dict[str, dict[str, object]]:
-    models = stated_models([text])
+    models = stated_models(text, [])
     names = ("price", "discount", "window")
     return {name: {k: v for k, v in one.items() if k in names} for name, one in models.items()}
 
@@ -45,21 +47,38 @@ def _tariffs(model: object) -> list[object]:
 
 def test_a_change_of_prices_stands_among_the_others_by_its_day() -> None:
     base = {"input": "1", "output": "2", "changes": [{"since": "2027-03-01", "input": "5"}]}
-    changed = with_price({"name": "m"}, base, {"since": "2027-01-01", "input": "3"})
-    again = with_price({"name": "m"}, changed["price"], {"since": "2027-01-01", "input": "4"})
+    change = {"since": "2027-01-01", "input": "3", "output": "7"}
+    changed = with_price({"name": "m"}, base, change, TODAY)
+    again = with_price(
+        {"name": "m"}, changed["price"], {"since": "2027-01-01", "input": "4"}, TODAY
+    )
 
-    assert [(one["since"], one["input"]) for one in again["price"]["changes"]] == [
-        ("2027-01-01", "4"), ("2027-03-01", "5"),
-    ]  # fmt: skip
-    assert '  { since = 2027-01-01, input = "4" },\n' in model_text(again)
+    assert again["price"]["changes"] == [
+        {"since": "2027-01-01", "input": "4", "output": "7"},
+        {"since": "2027-03-01", "input": "5"},
+    ]
+    assert '  { since = 2027-01-01, input = "4", output = "7" },\n' in model_text(again)
 
 
-def test_prices_for_always_replace_the_rates_and_keep_the_factors() -> None:
-    base = {"input": "1", "since": "2026-01-01", "region": {"eu": "1.1"}, "changes": []}
-
-    assert with_price({"name": "m"}, base, {"input": "3", "output": "9"})["price"] == {
-        "input": "3", "output": "9", "region": {"eu": "1.1"},
+def test_prices_for_now_keep_what_they_do_not_restate_and_later_changes() -> None:
+    later = {"since": "2027-03-01", "input": "5"}
+    base = {
+        "input": "1", "cache_read": "0.1", "output": "2", "since": "2026-01-01",
+        "region": {"eu": "1.1"},
+        "service": {"batch": {"input": "0.5"}, "flex": "0.5"},
+        "changes": [{"since": "2026-06-01", "input": "2", "long": LONG}, later],
     }  # fmt: skip
+
+    assert with_price({"name": "m"}, base, {"output": "9"}, TODAY)["price"] == {
+        "input": "2", "cache_read": "0.1", "output": "9", "region": {"eu": "1.1"},
+        "service": {"flex": "0.5"}, "long": LONG, "changes": [later],
+    }  # fmt: skip
+
+
+def test_first_prices_of_a_model_are_what_is_stated() -> None:
+    rates = {"input": "3", "output": "9"}
+
+    assert with_price({"name": "m"}, {}, rates, TODAY) == {"name": "m", "price": rates}
 
 
 def test_aliases_of_a_team_stand_in_one_table() -> None:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
+from slo.price import PricePeriod, PriceSheet, PriceStep, Tariff, TokenRates
 from slo.trials.price_trial import PricedAttempt, PriceTrial, RoutePrices, try_prices
 from slo.usage import Usage
 
@@ -64,3 +64,30 @@ def test_an_attempt_whose_tier_has_no_price_any_more_is_unpriced(after: Tariff |
 @pytest.mark.parametrize("since", [1_001.0, 1_000.0 + 604_800.0, 5e8])
 def test_prices_of_later_are_tried_as_if_they_held(since: float) -> None:
     assert trial(tariff(1), tariff(3, since), 2 * DOLLAR, since=since).after_nanos == 6 * DOLLAR
+
+
+def test_tiers_are_lost_that_the_new_prices_lack() -> None:
+    prices = RoutePrices(before=tariff(1, batch=1, flex=1), after=tariff(2, flex=1))
+
+    assert prices.lost_tiers(1_000.0) == ["batch"]
+    assert RoutePrices(before=tariff(1, batch=1), after=None).lost_tiers(1_000.0) == ["batch"]
+    assert RoutePrices(before=None, after=tariff(2)).lost_tiers(1_000.0) == []
+
+
+def test_rates_are_lost_by_size_of_the_prompt_and_at_each_later_change() -> None:
+    known = TokenRates(input=1, cache_read=1, output=2)
+    long = PriceStep(above=200, rates=TokenRates(input=1, output=2))
+
+    def sheet(rates: TokenRates, *steps: PriceStep, since: float = _EVER) -> PricePeriod:
+        return PricePeriod(since=since, sheets={"": PriceSheet(rates=rates, steps=steps)})
+
+    before = Tariff(periods=(sheet(known),))
+    partly = Tariff(periods=(sheet(known), sheet(TokenRates(input=1), long, since=2_000.0)))
+    assert RoutePrices(before=before, after=before).lost_rates(1_000.0) == []
+    assert RoutePrices(before=None, after=before).lost_rates(1_000.0) == []
+    assert RoutePrices(before=before, after=partly).lost_rates(1_000.0) == [
+        "cache_read", "output", "cache_read of prompts over 200 tokens",
+    ]  # fmt: skip
+    assert RoutePrices(before=before, after=None).lost_rates(1_000.0) == [
+        "input", "cache_read", "output",
+    ]  # fmt: skip

@@ -3,11 +3,20 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
+from msgspec.structs import asdict
+
 from proxy.catalog.catalog import Catalog
-from proxy.catalog.page_entries import plain_value, stated_models, with_price
+from proxy.catalog.page_entries import (
+    model_text,
+    plain_value,
+    present_price,
+    stated_models,
+    with_price,
+)
+from proxy.catalog.prices import RATES
 from proxy.configuration import CatalogSource
 from proxy.errors import CallerError
 from proxy.reloading import Reloader
@@ -15,7 +24,10 @@ from proxy.services.catalog_overlay import CATALOG_KINDS, catalog_text
 from proxy.store.sql.settings.stored_policies import StoredPolicy
 from proxy.store.sql.views.setup.price_trials import PriceQuestion
 from slo.budgets.budget import EVERY
+from slo.objectives.toml_writer import dollars_text
+from slo.price import TokenRates
 from slo.toml.nodes import parse_toml
+from slo.toml.values import toml_value
 from slo.trials.price_trial import RoutePrices
 
 _ROUTING: Final = frozenset({"routes", "upstream", "model"})
@@ -41,9 +53,11 @@ class CatalogEntries:
     _reloader: Reloader
 
     def compose(
-        self, kind: str, fields: Mapping[str, Any], earlier: StoredPolicy | None
+        self, kind: str, fields: Mapping[str, Any], earlier: StoredPolicy | None, now: float
     ) -> Mapping[str, Any]:
-        """The fields to keep of those of a form; prices and other fields go on beside each other.
+        """The fields to keep of those of a form; prices and other fields stay beside each other.
+
+        Reads files, so it belongs in a thread.
 
         Raises:
             CallerError: The model has no prices that could be set here.
@@ -59,15 +73,31 @@ class CatalogEntries:
         entry = {} if earlier is None else dict(earlier.fields)
         if kind == "models":
             return {**fields, **({"price": entry["price"]} if "price" in entry else {})}
+        return self._with_price(fields, entry, datetime.fromtimestamp(now, UTC).date())
+
+    def _with_price(
+        self, fields: Mapping[str, Any], entry: Mapping[str, Any], today: date
+    ) -> Mapping[str, Any]:
         change = {key: value for key, value in fields.items() if key != "name"}
-        _check_day(change.get("since", "2000-01-01"))
-        return with_price({"name": fields["name"], **entry}, self.base_price(fields, entry), change)
+        if "since" in change:
+            change["since"] = _iso_day(change["since"])
+        base = self.base_price(fields, entry)
+        moves = not change.keys().isdisjoint(RATES)
+        if moves and "long" in present_price(base, today) and "long" not in change:
+            raise CallerError(
+                f"Rates of long prompts of {fields['name']} differ; restate long with the others.",
+                code="invalid_policy",
+                param="long",
+            )
+        return with_price({"name": fields["name"], **entry}, base, change, today)
 
     def base_price(self, fields: Mapping[str, Any], entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The prices of a model until now; {} where none are known."""
+        """The prices of a model until now; {} where none are known. Reads files."""
         if isinstance(entry.get("price"), Mapping):
             return dict(entry["price"])
-        model = self._stated_models(self._source.shipped).get(fields["name"], {})
+        texts = [model_text(entry)] if entry else []
+        texts += filter(None, [self._source.user])
+        model = stated_models(self._source.shipped, texts).get(fields["name"], {})
         if any("price" in route for route in model.get("routes", ())):
             raise CallerError(
                 f"The routes of {fields['name']} have prices of their own; change them in the file"
@@ -86,7 +116,7 @@ class CatalogEntries:
             InvalidFile: It breaks rules.
             CallerError: The operator's file says what it says.
         """
-        self._check_file(kind, fields)
+        await asyncio.to_thread(self._check_file, kind, fields)
         others = [one for one in stored if (one.kind, one.name) != (kind, fields["name"])]
         entry = StoredPolicy(
             kind=kind, name=fields["name"], fields=fields, changed_by="", changed_at=0.0
@@ -120,6 +150,41 @@ class CatalogEntries:
             since=_start(since),
         )
 
+    def check_rates(self, question: PriceQuestion) -> None:
+        """Checks that no rate is lost that was known; else raises CallerError."""
+        start = max(question.now, question.since)
+        lost = dict.fromkeys(
+            rate for prices in question.prices.values() for rate in prices.lost_rates(start)
+        )
+        if lost:
+            raise CallerError(
+                f"Calls would have no known cost any more: state {', '.join(lost)}, too.",
+                code="invalid_policy",
+            )
+
+    def tier_problems(self, question: PriceQuestion) -> Sequence[str]:
+        """A sentence on service tiers whose price is unknown from then on, where there are any."""
+        start = max(question.now, question.since)
+        tiers = dict.fromkeys(
+            tier for prices in question.prices.values() for tier in prices.lost_tiers(start)
+        )
+        names = " or ".join(tiers)
+        why = "it has rates of its own, which only the catalog file can restate"
+        return [f"Calls at the service tier {names} will lose their price: {why}."] if tiers else []
+
+    def present_texts(self, name: str, now: float) -> Mapping[str, str]:
+        """The texts of the form of prices that stand for those of now."""
+        model = self._reloader.snapshot.catalog.models.get(name)
+        tariffs = () if model is None else (route.tariff for route in model.routes)
+        tariff = next(filter(None, tariffs), None)
+        period = None if tariff is None else tariff.period(now)
+        if period is None:
+            return {"name": name}
+        sheet = period.sheets[""]
+        steps = [{"above": step.above, **_rate_texts(step.rates)} for step in sheet.steps]
+        long = {"long": toml_value(steps)} if steps else {}
+        return {"name": name, **_rate_texts(sheet.rates), **long}
+
     def _check_file(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Checks that the operator's file does not say the same; else raises CallerError."""
         user = parse_toml(self._source.user or "", self._source.file)
@@ -147,17 +212,20 @@ class CatalogEntries:
         assert source is not None  # noqa: S101 - a gateway reads its catalog from files
         return source
 
-    def _stated_models(self, *texts: str) -> Mapping[str, Mapping[str, Any]]:
-        return stated_models([*texts, *filter(None, [self._source.user])])
 
-
-def _check_day(text: str) -> None:
+def _iso_day(text: str) -> str:
+    """A day as 2027-01-01, which sorts by time; raises CallerError for what is none."""
     try:
-        date.fromisoformat(text)
+        return date.fromisoformat(text).isoformat()
     except ValueError:
         raise CallerError(
             "since: write a day, such as 2027-01-01.", code="invalid_policy", param="since"
         ) from None
+
+
+def _rate_texts(rates: TokenRates) -> dict[str, str]:
+    nanos_by_rate = asdict(rates)
+    return {rate: dollars_text(nanos) for rate, nanos in nanos_by_rate.items() if nanos is not None}
 
 
 def _start(day: str) -> float:

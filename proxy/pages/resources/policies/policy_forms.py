@@ -56,11 +56,11 @@ _EXAMPLES: Final = {
     "can": "tools, schema, vision",
     "alias": "claude-*",
     "model": "gpt-5.4-mini",
-    "since": "2027-01-01; empty for always",
+    "since": "2027-01-01; empty for now",
     "input": "1.25",
     "cache_read": "0.125",
     "output": "10",
-    "long": '[{ above = 272_000, input = "2.50", output = "15" }]',
+    "long": '[{ above = 272_000, input = "2.50", cache_read = "0.25", output = "15" }]',
 }
 #: Words before the field's own name; others say enough by their name.
 _LABELS: Final = {

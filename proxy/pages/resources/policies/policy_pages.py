@@ -23,9 +23,13 @@ _TITLES: Final = {
 
 
 async def policy_setup(
-    policies: StoredPoliciesResource, viewer: Viewer, section: str
+    policies: StoredPoliciesResource, viewer: Viewer, section: str, priced: str = ""
 ) -> Mapping[str, Any] | None:
-    """Values for the forms of a page; None for those who may set no policy there."""
+    """Values for the forms of a page; None for those who may set no policy there.
+
+    Args:
+        priced: A model, with whose prices the form of prices is filled.
+    """
     forms = [shown for shown in policies.forms(viewer) if shown.section == section]
     if not forms:
         return None
@@ -36,6 +40,7 @@ async def policy_setup(
         "title": _TITLES[section],
         "forms": {shown.kind: shown for shown in forms},
         "inputs": {shown.kind: form_inputs(shown) for shown in forms},
+        "filled": {"prices": policies.price_texts(viewer, priced)} if priced else {},
         "stored": None if stored is None else [one for one in stored if one.kind in named],
         "removed": [(kind, entry) for kind, entry in removed if kind in named],
     }

@@ -1,5 +1,6 @@
 """``/api/v1/policies/stored``: policies that people set on pages."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,7 +36,7 @@ from proxy.services.policy_overlay import (
 from proxy.settings import Settings
 from proxy.store.sql.settings.stored_policies import NOUNS, StoredPolicy
 from proxy.store.sql.views.setup.dry_runs import DryRunQuestion, dry_run
-from proxy.store.sql.views.setup.price_trials import price_dry_run
+from proxy.store.sql.views.setup.price_trials import PriceQuestion, price_dry_run
 from proxy.store.store import Store
 from slo.budgets.budget import EVERY
 from slo.budgets.ceiling import Ceiling
@@ -119,18 +120,37 @@ class StoredPoliciesResource(Resource):
     async def preview(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> PolicyPreview:
         """A policy with its trial; raises as ``set``."""
         stored_as = policy_form(kind).stored_as
-        composed = await self._compose(viewer, kind, fields)
-        policy = await self._check_policy(viewer, stored_as, composed)
+        policy, composed = await self._check_form(viewer, kind, fields)
         earlier = await self._find(stored_as, policy.name)
         before = None if earlier is None else earlier.fields
-        if kind == "prices" and (base := self._catalog.base_price(fields, before or {})):
-            before = {"name": policy.name, **(before or {}), "price": base}
+        if kind == "prices":
+            base = await asyncio.to_thread(self._catalog.base_price, fields, before or {})
+            if base:
+                before = {"name": policy.name, **(before or {}), "price": base}
         return PolicyPreview(
             policy=policy,
             toml=_toml(stored_as, composed),
             toml_in_force="" if before is None else _toml(stored_as, before),
             **await self._trial(kind, policy, fields),
         )
+
+    async def _check_form(
+        self, viewer: Viewer, kind: str, fields: Mapping[str, Any]
+    ) -> tuple[Any, Mapping[str, Any]]:
+        """The policy that a form stands for, and the fields to keep."""
+        composed = await self._compose(viewer, kind, fields)
+        policy = await self._check_policy(viewer, policy_form(kind).stored_as, composed)
+        if kind == "prices":
+            self._catalog.check_rates(self._price_question(policy, fields))
+        return policy, composed
+
+    def _price_question(self, policy: CatalogEntry, fields: Mapping[str, Any]) -> PriceQuestion:
+        return self._catalog.price_question(policy, fields.get("since", ""), self._now())
+
+    def price_texts(self, viewer: Viewer, model: str) -> Mapping[str, str]:
+        """The texts of the form of prices that stand for those of a model now."""
+        check_allowed(viewer, policy_form("prices").action)
+        return self._catalog.present_texts(model, self._now())
 
     async def _compose(
         self, viewer: Viewer, kind: str, fields: Mapping[str, Any]
@@ -141,14 +161,16 @@ class StoredPoliciesResource(Resource):
         if form.stored_as not in CATALOG_KINDS:
             return fields
         earlier = await self._find(form.stored_as, fields.get("name", ""))
-        return self._catalog.compose(kind, fields, earlier)
+        return await asyncio.to_thread(self._catalog.compose, kind, fields, earlier, self._now())
 
     async def _trial(self, kind: str, policy: Any, fields: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - by kind
         """The fields of a preview that say what the policy would do."""
         if kind == "prices":
-            since = fields.get("since", "")
-            prices = self._catalog.price_question(policy, since, self._now())
-            return {"dry_run": await answer_or_none(self._ask, price_dry_run, prices)}
+            prices = self._price_question(policy, fields)
+            return {
+                "dry_run": await answer_or_none(self._ask, price_dry_run, prices),
+                "problems": self._catalog.tier_problems(prices),
+            }
         if isinstance(policy, CatalogEntry):
             return {}
         if isinstance(policy, Sink):
@@ -168,11 +190,10 @@ class StoredPoliciesResource(Resource):
             CallerError: It breaks a rule, its team does not exist, the policies file has one of
                 this name, there are too many, or it cannot take effect.
         """
-        composed = await self._compose(viewer, kind, fields)
-        await self._set(viewer, policy_form(kind).stored_as, composed)
+        _, composed = await self._check_form(viewer, kind, fields)
+        await self._keep(viewer, policy_form(kind).stored_as, composed)
 
-    async def _set(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> None:
-        await self._check_policy(viewer, kind, fields)
+    async def _keep(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> None:
         now = self._now()
         try:
             await self._store.ask(self._store.policies.set, kind, fields, viewer.name, now)
@@ -182,7 +203,9 @@ class StoredPoliciesResource(Resource):
 
     async def remove(self, viewer: Viewer, kind: str, name: str) -> None:
         """Removes a policy that people set."""
-        check_allowed(viewer, policy_form(kind).action)
+        form = policy_form(kind)
+        check_allowed(viewer, form.action)
+        kind = form.stored_as
         if not await self._store.ask(
             self._store.policies.remove, kind, name, viewer.name, self._now()
         ):
@@ -195,7 +218,9 @@ class StoredPoliciesResource(Resource):
 
     async def undo(self, viewer: Viewer, kind: str, name: str) -> None:
         """Takes the last change of a policy back: it becomes what it was before, or goes."""
-        check_allowed(viewer, policy_form(kind).action)
+        form = policy_form(kind)
+        check_allowed(viewer, form.action)
+        kind = form.stored_as
         try:
             before = await self._store.ask(self._store.policies.before_last_change, kind, name)
         except ValueError as error:
@@ -205,7 +230,8 @@ class StoredPoliciesResource(Resource):
         if before is None:
             await self.remove(viewer, kind, name)
         else:
-            await self._set(viewer, kind, before)
+            await self._check_policy(viewer, kind, before)
+            await self._keep(viewer, kind, before)
 
     async def _check_policy(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401 - by kind
         """The policy of these fields, if the viewer may set it; else raises CallerError."""

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from dashboards.access import Role
 from proxy.store.store import Store
@@ -23,7 +25,7 @@ PRICE = {
     "since": "2027-01-01",
     "input": "3",
     "output": "20",
-    "long": '[{ above = 272_000, input = "6", output = "30" }]',
+    "long": '[{ above = 272_000, input = "6", cache_read = "0.5", output = "30" }]',
 }
 MODEL = {"table": "models", "name": "house", "like": "gpt-5.4", "fallbacks": "gpt-5.4-mini"}
 ALIAS = {"table": "model_aliases", "team": "acme", "alias": "claude-*", "model": "gpt-5.4"}
@@ -64,6 +66,7 @@ def test_prices_of_a_later_day_are_tried_on_yesterdays_calls_and_only_previewed(
     assert "4 attempts would have cost $0.00300 more: $0.0140 instead of $0.0110." in text
     assert '+ { since = 2027-01-01, input = "3", output = "20", long = [' in text
     assert '- input = "2.5"' not in text
+    assert "the service tier batch or flex or priority will lose their price" in text
     assert input_price(dashboard, 1_900_000_000.0) == 2_500_000_000
 
 
@@ -84,6 +87,75 @@ def test_prices_without_those_of_long_prompts_are_refused_with_the_fix(
     short = {key: text for key, text in PRICE.items() if key != "long"}
 
     assert "restate long" in text_of(submit(dashboard, "set", short))
+    assert dashboard.store.policies.all() == []
+
+
+def present_rates(dashboard: Dashboard, at: float = NOW) -> dict[str, int | None]:
+    tariff = dashboard.reloader.snapshot.catalog.models["gpt-5.4-mini"].routes[0].tariff
+    period = None if tariff is None else tariff.period(at)
+    assert period is not None
+    return asdict(period.sheets[""].rates)
+
+
+def test_prices_for_now_keep_the_rates_and_the_announced_prices_that_they_do_not_restate(
+    dashboard: Dashboard,
+) -> None:
+    before, mini = present_rates(dashboard), {"table": "prices", "name": "gpt-5.4-mini"}
+    assert submit(dashboard, "set", {**mini, "since": "2027-03-01", "input": "2"}).status == 303
+    assert submit(dashboard, "set", {**mini, "output": "9"}).status == 303
+
+    assert present_rates(dashboard) == {**before, "output": 9_000_000_000}
+    later = present_rates(dashboard, 1_900_000_000.0)
+    assert later == {**before, "input": 2_000_000_000, "output": 9_000_000_000}
+
+
+def test_prices_that_lose_a_known_rate_are_refused(dashboard: Dashboard) -> None:
+    long = '[{ above = 272_000, input = "6", output = "30" }]'
+    for path in ("preview", "set"):
+        answer = submit(dashboard, path, {**PRICE, "long": long})
+        assert answer.status == 400
+        assert "state cache_read of prompts over 272,000 tokens, too." in text_of(answer)
+
+    assert dashboard.store.policies.all() == []
+
+
+def test_rates_of_now_that_move_restate_those_of_long_prompts(dashboard: Dashboard) -> None:
+    answer = submit(dashboard, "set", {"table": "prices", "name": "gpt-5.4", "input": "3"})
+
+    assert (answer.status, "restate long" in text_of(answer)) == (400, True)
+
+
+def test_the_form_of_prices_opens_with_those_of_now_and_changes_nothing_as_it_is(
+    dashboard: Dashboard,
+) -> None:
+    page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/models").body.decode()
+    assert 'href="/admin/models?price=gpt-5.4#set-prices"' in page
+    page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/models?price=gpt-5.4").body.decode()
+    form = page.partition('<details id="set-prices" open>')[2].partition("</form>")[0]
+    texts = dict(re.findall(r'name="(\w+)"(?: maxlength="2000")? value="([^"]*)"', form))
+    filled = {key: unescape(text) for key, text in texts.items()}
+    before = input_price(dashboard, NOW)
+
+    assert (filled["input"], filled["cache_read"], filled["output"]) == ("2.5", "0.25", "15")
+    assert "above = 272000" in filled["long"]
+    assert submit(dashboard, "set", filled).status == 303
+    assert input_price(dashboard, NOW) == before
+
+
+@pytest.mark.parametrize("day", ["20270301", "2027-W09-1"])
+def test_a_day_in_another_form_of_iso_is_the_same_day(dashboard: Dashboard, day: str) -> None:
+    submit(dashboard, "set", {**PRICE, "since": "2027-03-01"})
+    assert submit(dashboard, "set", {**PRICE, "since": day, "input": "4"}).status == 303
+
+    (stored,) = dashboard.store.policies.all()
+    (change,) = stored.fields["price"]["changes"]
+    assert (change["since"], change["input"]) == ("2027-03-01", "4")
+
+
+def test_a_change_is_taken_back_by_the_kind_of_its_form(dashboard: Dashboard) -> None:
+    submit(dashboard, "set", PRICE)
+
+    assert submit(dashboard, "undo", {"table": "prices", "name": "gpt-5.4"}).status == 303
     assert dashboard.store.policies.all() == []
 
 
@@ -125,7 +197,7 @@ def test_long_prompts_add_no_upstream_that_gets_a_variable(dashboard: Dashboard)
 
 def test_a_model_that_is_set_can_be_asked_for_and_keeps_its_prices(dashboard: Dashboard) -> None:
     assert submit(dashboard, "set", MODEL).status == 303
-    rates = {"input": "1", "output": "2"}
+    rates = {"input": "1", "output": "2", "long": PRICE["long"]}
     assert submit(dashboard, "set", {"table": "prices", "name": "house", **rates}).status == 303
     assert submit(dashboard, "set", {**MODEL, "fallbacks": "gpt-5.6-luna"}).status == 303
 
