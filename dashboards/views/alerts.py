@@ -202,7 +202,7 @@ def alert_links(alert: Alert, cause: AlertCause) -> list[PageLink]:
         filters["feature"] = objective.feature or NO_VALUE
     misses = PageLink(title="Why its calls missed the cache", path=f"/cache?{urlencode(filters)}")
     if (feature := _FEATURE.fullmatch(alert.subject)) is not None:
-        name = "-" if feature[1] == NO_VALUE else quote(feature[1])
+        name = "-" if feature[1] == NO_VALUE else quote(feature[1], safe="")
         settings = PageLink(
             title=f"Planning and compaction of {feature[1]}", path=f"/layouts/{feature[2]}/{name}"
         )

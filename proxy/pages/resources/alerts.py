@@ -54,10 +54,9 @@ class AlertsResource(Resource):
         check_allowed(viewer, Action.SEE_OPERATIONS)
         if viewer.teams is not None:
             return AlertsView(alerts=(), total=0)
-        open_alerts = await self._board.open_alerts()
-        if open_alerts is None:
+        ranked = await self._ranked()
+        if ranked is None:
             return AlertsView(alerts=None, total=None)
-        ranked = sorted(open_alerts, key=lambda alert: urgency_key(alert.severity, alert.began))
         awake = [alert for alert in ranked if alert.snoozed_until is None]
         snoozed = [alert for alert in ranked if alert.snoozed_until is not None]
         return AlertsView(
@@ -69,12 +68,20 @@ class AlertsResource(Resource):
 
     async def of_objectives(self, viewer: Viewer) -> Mapping[str, Sequence[OpenAlert]]:
         """Open alerts about burning error budgets and missed floors, by objective."""
-        listed = await self.list(viewer)
+        check_allowed(viewer, Action.SEE_OPERATIONS)
         by_objective = defaultdict[str, list[OpenAlert]](list)
-        for alert in (*(listed.alerts or ()), *listed.snoozed):
+        alerts = (await self._ranked() or ()) if viewer.teams is None else ()
+        for alert in sorted(alerts, key=lambda alert: alert.snoozed_until is not None):
             if alert.kind in {"burn", "floor"}:
                 by_objective[alert.subject].append(alert)
         return by_objective
+
+    async def _ranked(self) -> Sequence[OpenAlert] | None:
+        """All open alerts, the most urgent first; None where they are unknown."""
+        alerts = await self._board.open_alerts()
+        if alerts is None:
+            return None
+        return sorted(alerts, key=lambda alert: urgency_key(alert.severity, alert.began))
 
     @route("GET", "/alerts/{alert_id}", name="alert")
     async def get(self, viewer: SignedIn, alert_id: str) -> AlertView:

@@ -65,6 +65,18 @@ def test_the_most_urgent_fifty_alerts_are_shown_and_all_counted(store: Store) ->
     assert result.snoozed == [asleep]
 
 
+def test_each_objective_has_its_alerts_however_many_are_more_urgent(store: Store) -> None:
+    urgent = [an_open_alert(began=NOW - n, kind="budget") for n in range(60)]
+    asleep = an_open_alert(kind="burn", subject="chat-ttft", snoozed_until=NOW + 60)
+    awake = an_open_alert(kind="burn", subject="chat-ttft", severity=Severity.NOTE)
+    board = FakeBoard(overview(open_alerts=[*urgent, asleep, awake]))
+    alerts = asyncio.run(resource(store, board).of_objectives(FINANCE))
+
+    assert dict(alerts) == {"chat-ttft": [awake, asleep]}
+    bob = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({"team_1"}))
+    assert asyncio.run(resource(store, board).of_objectives(bob)) == {}
+
+
 def test_an_alert_of_a_budget_leads_to_the_calls_of_its_team_and_window(store: Store) -> None:
     team = store.teams.create("acme", now=NOW).id
     low, high = stage(50, 26 * 10**9, NOW - HOUR), stage(80, 412 * 10**8, NOW)
