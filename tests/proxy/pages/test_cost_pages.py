@@ -163,6 +163,15 @@ def test_costs_lead_to_the_savings_not_taken_yet(pages: CostPagesBrowser) -> Non
     assert f'id="{link[1]}">Steps not taken yet<' in pages.text(link[0])
 
 
+def test_calls_that_cost_more_than_directly_are_said_to_cost_more(pages: CostPagesBrowser) -> None:
+    dear = a_receipt(7, started=NOW - 60, team=pages.teams[0], planning_nanos=-4 * 10**9)
+    inserter(pages.store._engine)([dear])
+    html = pages.text("/savings")
+
+    assert "cost more than sending directly by" in html
+    assert re.search(r"sent directly \(\d[\d,.]* % more\)", html)
+
+
 def test_costs_without_a_feature_come_first_to_the_eye(pages: CostPagesBrowser) -> None:
     html = pages.text("/costs")
     assert "Without a feature" in html
