@@ -35,9 +35,7 @@ class RecordedSteps:
 
 
 def dispatcher_of(recorded: Any) -> ReceiptDispatcher:
-    dispatcher = ReceiptDispatcher(recorded, recorded)
-    dispatcher.listen(recorded.hear)
-    return dispatcher
+    return ReceiptDispatcher(recorded, recorded, [recorded.hear])
 
 
 def test_receipt_is_stored_before_it_is_counted_and_heard():
