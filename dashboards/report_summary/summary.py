@@ -164,14 +164,14 @@ def _spend(read: ReadReport, total: CostSums) -> SummaryFigure:
 
 
 def _forecast(forecast: MonthForecast) -> SummaryFigure:
-    known = (
+    outlook = (
         f"for all of {month_name(forecast)}, from {forecast.known_days} days;"
         f" {usd(forecast.low_nanos)}–{usd(forecast.high_nanos)}"  # noqa: RUF001
     )
     return SummaryFigure(
         title="Forecast",
         value=usd(forecast.forecast_nanos),
-        note=forecast.method if forecast.forecast_nanos is None else known,
+        note=forecast.method if forecast.forecast_nanos is None else outlook,
     )
 
 

@@ -159,9 +159,10 @@ def _ranked_rows(
     values = {value for _, value in sums}
     names = _names(connection, question.by, values)
     dearest = [*largest_values(sums, "cost_nanos", question.top, bucket=1)]
-    found = [value for value in values if some.find.lower() in value_label(value, names).lower()]
-    page = sorted(found, key=lambda value: _rank(sums, value, some, names))
-    return _RankedRows(sums, dearest, page[some.first :][: some.count], len(found), names)
+    text = some.find.lower()
+    matching = [value for value in values if text in value_label(value, names).lower()]
+    page = sorted(matching, key=lambda value: _rank(sums, value, some, names))
+    return _RankedRows(sums, dearest, page[some.first :][: some.count], len(matching), names)
 
 
 def _rank(
