@@ -51,6 +51,7 @@ def savings_document(savings: SavingsHeadline) -> dict[str, Any]:
             {"part": saving.part, "saved_usd": usd_text(saving.nanos)}
             for saving in savings.fast_path
         ],
+        "fallbacks_cost_less_usd": usd_text(savings.fallback_nanos),
         "uncounted": [
             {
                 "team": saving.team_name,

@@ -18,8 +18,8 @@ from dashboards.formatting import bucket_name, daily_costs, exact_usd
 from dashboards.report_periods import period_name
 from dashboards.report_summary.files import cost_csv
 from dashboards.report_summary.read_report import ReadReport
+from dashboards.report_summary.savings_sentences import fallback_sentence, uncounted_sentence
 from dashboards.report_summary.summary import ReportSummary, SummaryFigure, report_summary
-from dashboards.savings_headline import uncounted_sentence
 from dashboards.views.costs import CostsView
 from slo.alert import single_line
 
@@ -130,8 +130,11 @@ def report_mail(name: str, read: ReadReport, team: str) -> ReportMail:
 
 def _notes(report: CostReport, *, is_attached: bool) -> list[str]:
     """Notes on what savings do not count, and on where all rows are."""
-    uncounted = () if report.savings is None else report.savings.uncounted
-    notes = [uncounted_sentence(saving) for saving in uncounted]
+    notes = []
+    if report.savings is not None:
+        fallback_nanos = report.savings.fallback_nanos
+        notes = [fallback_sentence(fallback_nanos)] if fallback_nanos else []
+        notes += map(uncounted_sentence, report.savings.uncounted)
     if len(report.rows) > MAX_ROWS:
         where = "The attached CSV" if is_attached else "`thriftgate report cost`"
         notes.append(f"{where} has all {len(report.rows):,} rows.")

@@ -12,19 +12,11 @@ counts as the control arm measured it, else by its estimate; suspended or refute
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, Literal
 
 import msgspec
 
-from dashboards.fast_path_savings import (
-    FastPathPart,
-    FastPathSaving,
-    fast_path_savings,
-    fast_path_sentence,
-)
-from slo.alert import format_amount, single_line
-from slo.budgets.budget import BudgetUnit
+from dashboards.fast_path_savings import FastPathPart, FastPathSaving, fast_path_savings
 
 StepName = Literal[
     "provider_caching", "discounts", "planning", "compaction", "fast_path", "routing"
@@ -38,8 +30,6 @@ SavingsPart = Literal["planning", "compaction"]
 
 #: Features that are named where they are not counted, those of the largest estimates.
 MAX_UNCOUNTED: Final = 20
-_MAX_NAME_CHARS: Final = 80
-_MAX_REASON_CHARS: Final = 300
 
 _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
     "provider_caching": (
@@ -77,19 +67,14 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
         ),
     ),
     "routing": (
-        "Replies of cheaper models",
+        "Cheaper models and lost attempts",
         "estimated",
         (
-            "Tokens that another model answered, at the price of the model asked for, less list"
-            " cost; lost attempts are taken off."
+            "Tokens that another model answered because a policy chose it for its price, at the"
+            " price of the model asked for, less list cost; lost attempts are taken off."
+            " Fallbacks count nothing."
         ),
     ),
-}
-_IN_SENTENCES: Final[Mapping[StepName, str]] = {
-    "planning": "planning",
-    "compaction": "compaction",
-    "fast_path": "the fast path",
-    "routing": "routing and lost attempts",
 }
 #: Steps that every caller has who sends directly.
 _NOT_OWN: Final[frozenset[StepName]] = frozenset({"provider_caching", "discounts"})
@@ -106,8 +91,10 @@ class SavingsSums(msgspec.Struct, frozen=True):
         planning_nanos: Savings of planning: estimated, until ``count_planning`` judges them.
         planned_cost_nanos: Effective cost of the calls that planning treated.
         compaction_nanos: Estimated savings of compaction, its resets taken off.
-        routing_nanos: Savings by replies of cheaper models, less the cost of attempts that another
-            one outran or replaced; below 0 where these, or dearer models, cost more.
+        routing_nanos: Savings by cheaper models that ceilings chose, less the cost of attempts that
+            another one outran or replaced; below 0 where these, or dearer models, cost more.
+        fallback_nanos: Amount that fallbacks to other models cost less than the model asked for. It
+            counts as no saving: that model had failed or missed an objective.
         cache_nanos: Savings by answers that were given before.
         small_nanos: Savings by small models, those included that failed a check.
         draft_nanos: Savings by drafts.
@@ -131,6 +118,7 @@ class SavingsSums(msgspec.Struct, frozen=True):
     planned_cost_nanos: int = 0
     compaction_nanos: int = 0
     routing_nanos: int = 0
+    fallback_nanos: int = 0
     cache_nanos: int = 0
     small_nanos: int = 0
     draft_nanos: int = 0
@@ -280,6 +268,8 @@ class SavingsHeadline:
             without cost.
         steps: The waterfall; the steps lead from ``unmodified_nanos`` to ``paid_nanos`` exactly.
         fast_path: The fast path's step by its parts, those that have any.
+        fallback_nanos: Amount that fallbacks to other models cost less than the models asked for,
+            by estimate. It counts nowhere: those had failed, or missed an objective.
         uncounted: Features that count 0, because they were suspended or refuted.
         unpriced_attempts: Attempts at no known price, which all sums leave out.
         measured_at: Time at which control arms were compared, in seconds since the epoch; null
@@ -296,6 +286,7 @@ class SavingsHeadline:
     measured_share: float | None
     steps: Sequence[SavingsStep]
     fast_path: Sequence[FastPathSaving]
+    fallback_nanos: int
     uncounted: Sequence[UncountedSaving]
     unpriced_attempts: int
     measured_at: float | None = None
@@ -319,6 +310,7 @@ def savings_headline(
         measured_share=total.measured_cost_nanos / total.cost_nanos if total.cost_nanos else None,
         steps=waterfall(total),
         fast_path=fast_path_savings(total.fast_path_parts),
+        fallback_nanos=total.fallback_nanos,
         uncounted=sorted(
             uncounted, key=lambda saving: (-saving.nanos, saving.team, saving.feature)
         )[:MAX_UNCOUNTED],
@@ -344,50 +336,3 @@ def waterfall(sums: SavingsSums) -> list[SavingsStep]:
         )
         for name, (title, sureness, method) in _STEPS.items()
     ]
-
-
-def headline_sentences(headline: SavingsHeadline) -> list[str]:
-    """The headline for terminals and mails, exact to the last digit; [] where no step is its."""
-    is_empty = not any(step.nanos for step in headline.steps if step.is_own)
-    if headline.saved_share is None or (is_empty and not headline.uncounted):
-        return []
-    verb = "Saved" if headline.saved_nanos >= 0 else "Lost"
-    share = f"{abs(headline.saved_share):.1%}"
-    saved, paid, direct = map(
-        _exact, (abs(headline.saved_nanos), headline.paid_nanos, headline.direct_nanos)
-    )
-    lines = [f"{verb} {saved} ({share}) against sending directly: {paid} in place of {direct}."]
-    parts = [
-        f"{_IN_SENTENCES[step.name]} {_exact(-step.nanos)} ({step.sureness})"
-        for step in headline.steps
-        if step.is_own and step.nanos
-    ]
-    if parts:
-        whole = "the sum of " if len(parts) > 1 else ""
-        lines.append(f"It is {whole}{', '.join(parts)}.")
-    if headline.fast_path:
-        lines.append(f"{fast_path_sentence(headline.fast_path)}.")
-    if headline.saved_low_nanos != headline.saved_high_nanos:
-        low, high = _exact(headline.saved_low_nanos), _exact(headline.saved_high_nanos)
-        measured = datetime.fromtimestamp(headline.measured_at or 0.0, UTC)
-        compared = f" compared at {measured:%Y-%m-%d %H:%M} UTC" if headline.measured_at else ""
-        lines.append(f"By control arms{compared}, 95 % sure to lie between {low} and {high}.")
-    return [*lines, *map(uncounted_sentence, headline.uncounted)]
-
-
-def uncounted_sentence(saving: UncountedSaving) -> str:
-    """A feature that counts 0, and the reason, in a sentence."""
-    feature, team, why = (
-        single_line(text, most)
-        for text, most in (
-            (saving.feature or "(none)", _MAX_NAME_CHARS),
-            (saving.team_name, _MAX_NAME_CHARS),
-            (saving.why, _MAX_REASON_CHARS),
-        )
-    )
-    nanos = _exact(saving.nanos)
-    return f"Not counted: {saving.part} of {feature} ({team}), {nanos} by estimate; {why}."
-
-
-def _exact(nanos: int) -> str:
-    return format_amount(BudgetUnit.USD, nanos)

@@ -15,8 +15,8 @@ from rich.text import Text
 from starlette.types import ASGIApp
 
 from dashboards.access import sign_in_url
+from dashboards.report_summary.savings_sentences import headline_sentences
 from dashboards.reports import latest_days
-from dashboards.savings_headline import headline_sentences
 from proxy import app
 from proxy.api.connections import serving
 from proxy.api.connections.connection_limit import raise_descriptor_limit

@@ -69,7 +69,12 @@ def odd_receipts(team: str, now: float) -> list[Receipt]:
         a_call(902, compaction="facts", compaction_nanos=123_457),
         *hedged_receipts(a_call),
         *fast_path_receipts(a_call),
-    ]
+        a_call(
+            930, attempt=1, feature="fallen back", model="gpt-5.6-terra", upstream="openai",
+            route="openai/gpt-5.6-luna", usage=Usage(input=1000, output=100),
+            list_nanos=LUNA_NANOS, cost_nanos=LUNA_NANOS, reroute_reason="fallback: server_error",
+        ),
+    ]  # fmt: skip
 
 
 def hedged_receipts(a_call: Callable[..., Receipt]) -> list[Receipt]:
@@ -176,6 +181,10 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
     assert {(name, document["saved_usd"]) for name, document in documents.items()} == {
         (name, digits) for name in documents
     }
+    assert {document["fallbacks_cost_less_usd"] for document in documents.values()} == {
+        f"{usd_decimal(TERRA_NANOS - LUNA_NANOS):f}"
+    }
+    assert view["fallback_nanos"] == TERRA_NANOS - LUNA_NANOS
     assert {document["direct_cost_usd"] for document in documents.values()} == {
         f"{usd_decimal(direct):f}"
     }
@@ -191,6 +200,20 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
     text, html = mail(gateway, period, now)
     assert f"Saved: {shown} ({view['saved_share'] * 100:.1f} % of " in text
     assert f"exactly {shown}" in html
+
+
+def test_a_fallback_to_a_cheaper_model_is_no_saving_anywhere(
+    gateway: DemoGateway, browser: httpx.Client
+) -> None:
+    view = browser.get("/api/v1/savings", params={"feature": "fallen back"}).json()
+    sentence = "Fallbacks to cheaper models: cost $0.00288 less by estimate, not counted as saved."
+
+    assert (view["saved_nanos"], view["paid_nanos"]) == (0, LUNA_NANOS)
+    assert view["direct_nanos"] == LUNA_NANOS
+    assert view["fallback_nanos"] == TERRA_NANOS - LUNA_NANOS == 2_880_000
+    for page in ("/admin/savings", "/admin/reports"):
+        assert sentence in browser.get(page).text, page
+    assert sentence in " ".join(command(gateway, ["report"]).split())
 
 
 def test_a_lost_attempt_costs_extra_and_is_no_reply_of_another_model(

@@ -20,8 +20,8 @@ from dashboards.cost_reports import (
 from dashboards.focus import FocusVersion, focus_dimensions, focus_export
 from dashboards.report_summary.files import cost_csv, cost_document
 from dashboards.report_summary.read_report import ReadReport
+from dashboards.report_summary.savings_sentences import headline_sentences
 from dashboards.reports import ReportPeriod, is_tag
-from dashboards.savings_headline import headline_sentences
 from proxy.cli.reports.savings import waiting_layout_summary
 from proxy.cli.terminal import Terminal, empty_table
 from proxy.records.amounts import cell, decimal_places, quantity

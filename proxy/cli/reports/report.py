@@ -85,7 +85,7 @@ def report(terminal: Terminal, catalog: ReadCatalog) -> Callable[..., None]:
         elif not rows:
             terminal.say(f"No calls in the last {quantity(days, 'day')} in {ledger}.")
         else:
-            from dashboards.savings_headline import headline_sentences
+            from dashboards.report_summary.savings_sentences import headline_sentences
             from proxy.cli.reports.spending import spending
 
             terminal.show_fitted(spending(rows, names, total, parts, times))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dashboards.cost_formats import savings_document
+from dashboards.report_summary.savings_sentences import headline_sentences
 from dashboards.reports import latest_days
-from dashboards.savings_headline import headline_sentences
 from proxy.cli.columns import (
     COUNT,
     FEATURE,
@@ -62,7 +62,8 @@ def savings(
         """Show what was saved against sending directly, and what planning saved by feature.
 
         The first line is the figure of all pages and reports: planning, compaction, fast path,
-        replies of cheaper models, less surcharges. No provider's own caching and no discount is.
+        cheaper models that ceilings chose, less surcharges. A provider's own caching, discounts and
+        fallbacks after failures or missed objectives are no part of it.
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. Planned and control
         are conversations; those of control are sent unmodified. The measured figure needs both; the

@@ -10,7 +10,7 @@ from proxy.calls.metering.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
 from proxy.providers.port import PreparedRequest
-from proxy.records.receipt import dollars
+from proxy.records.receipt import CEILING_REROUTE, dollars
 from proxy.services.budgets.cost_bounds import clamps
 from proxy.services.budgets.cost_bounds.prediction import Predictor
 from proxy.services.budgets.cost_bounds.pricing import (
@@ -110,7 +110,7 @@ class CeilingEvaluation:
         what = "its price is unknown"
         if self.worth is not None:
             what = f"it may cost ${dollars(self.worst_cost())}"
-        return f"the ceiling {ceiling.name} of ${dollars(ceiling.limit)} a call, and {what}"
+        return f"{CEILING_REROUTE}{ceiling.name} of ${dollars(ceiling.limit)} a call, and {what}"
 
     def refusal(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> CallerError:
         """The refusal of the attempt."""

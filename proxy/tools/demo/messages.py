@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dashboards.report_summary.savings_sentences import headline_sentences
 from dashboards.reports import Spend
-from dashboards.savings_headline import headline_sentences
 from proxy.records.amounts import cell, quantity
 from proxy.tools.demo.baseline import CallTotals
 from proxy.tools.demo.result import DemoResult, row_totals, total

@@ -21,6 +21,7 @@ from proxy.store.errors import StoreError
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.receipt_columns import COLUMNS, RECEIPT_COLUMNS, row_from_receipt
 from proxy.store.sql.rollups.rollup_statements import (
+    fallbacks_statement,
     fast_path_statement,
     misses_statement,
     pending_latencies_statement,
@@ -69,6 +70,7 @@ _OF_NEW = (
     pending_sums_statement(),
     misses_statement(),
     unanswered_statement(),
+    fallbacks_statement(),
     fast_path_statement(),
     pending_latencies_statement(),
 )

@@ -16,6 +16,7 @@ from typing import Final
 
 from sqlalchemy import Table
 
+from proxy.records.receipt import CEILING_REROUTE
 from proxy.store.sql import schema
 from proxy.store.sql.rollups.rollup_tables import (
     DAY_KEY,
@@ -28,6 +29,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     latency_pending,
     rollup_day_hours,
     rollup_days,
+    rollup_fallbacks,
     rollup_fast_path,
     rollup_misses,
     rollup_pending,
@@ -43,6 +45,13 @@ _IS_COMPACTED: Final = "compaction IS NOT NULL AND outcome <> 'failed'"
 _IS_UNANSWERED: Final = (
     "list_nanos IS NOT NULL AND outcome <> 'answered' AND (outcome <> 'hung_up' OR ttft IS NULL)"
     " AND fast_path_nanos IS NULL"
+)
+#: True of priced attempts that answered because what was asked for failed, or missed an objective.
+_IS_FALLBACK: Final = (
+    "list_nanos IS NOT NULL AND reroute_reason IS NOT NULL"
+    f" AND substr(reroute_reason, 1, {len(CEILING_REROUTE)}) <> '{CEILING_REROUTE}'"
+    " AND (outcome = 'answered' OR (outcome = 'hung_up' AND ttft IS NOT NULL))"
+    " AND fast_path_nanos IS NULL AND coalesce(served_by, '') <> 'small'"
 )
 _IS_FAST_PATH: Final = "served_by IS NOT NULL OR fast_path_nanos IS NOT NULL"
 
@@ -106,6 +115,9 @@ _UNANSWERED_SUMS: Final = {
     "list_nanos": "sum(list_nanos)",
     "extra_nanos": "sum((1 - final) * list_nanos)",
 }
+_FALLBACK_SUMS: Final = {
+    name: formula for name, formula in _UNANSWERED_SUMS.items() if name != "extra_nanos"
+}
 _FAST_PATH_SUMS: Final = {
     # A draft is never its call's last attempt.
     "calls": "sum(CASE WHEN served_by = 'draft' THEN 1 ELSE final END)",
@@ -161,6 +173,11 @@ def misses_statement() -> str:
 def unanswered_statement() -> str:
     """Adds attempts without an answer of ``new`` to ``rollup_unanswered``."""
     return _sparse_statement(rollup_unanswered, _UNANSWERED_SUMS, _IS_UNANSWERED)
+
+
+def fallbacks_statement() -> str:
+    """Adds attempts of ``new`` that fallbacks answered to ``rollup_fallbacks``."""
+    return _sparse_statement(rollup_fallbacks, _FALLBACK_SUMS, _IS_FALLBACK)
 
 
 def fast_path_statement() -> str:

@@ -113,6 +113,17 @@ Nobody who sends directly pays for ``extra_nanos``: another attempt followed the
 Attempts whose saving by the fast path is known are in ``rollup_fast_path`` alone.
 """
 
+rollup_fallbacks = table(
+    "rollup_fallbacks",
+    *_place_keys("quarter"),
+    *columns_of(BIG, "calls", *BUCKETS, "list_nanos"),
+    **BY_KEY,
+)
+"""The part of ``rollups`` that fallbacks answered, at a known price.
+
+What was asked for failed, or missed an objective: a direct caller would have had that.
+"""
+
 rollup_fast_path = table(
     "rollup_fast_path",
     *_place_keys("quarter"),

@@ -96,7 +96,8 @@ def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
     for rerouted in every_rerouted:
         nanos = _routing_nanos(rerouted, catalog, period[1])
         unknown += rerouted.calls if nanos is None else 0
-        gain = msgspec.structs.replace(_NOTHING, routing_nanos=nanos or 0)
+        name = "fallback_nanos" if rerouted.is_fallback else "routing_nanos"
+        gain = msgspec.structs.replace(_NOTHING, **{name: nanos or 0})
         places[rerouted.place] = places[rerouted.place].plus(gain)
     total = _NOTHING
     for one in places.values():

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    Table,
     case,
     cast,
     func,
@@ -22,6 +23,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.rollups.rollup_tables import (
     rollup_days,
+    rollup_fallbacks,
     rollup_fast_path,
     rollup_pending,
     rollup_unanswered,
@@ -47,7 +49,8 @@ _PROMPT_BUCKETS: Final = tuple(
     name for name in schema.BUCKETS if name not in {"output", "reasoning"}
 )
 _PLACE: Final = ("team", "feature", "model", "route")
-_NONE_UNANSWERED: Final = dict.fromkeys(("calls", *schema.BUCKETS, "list_nanos", "extra_nanos"), 0)
+_NO_FALLBACKS: Final = dict.fromkeys(("calls", *schema.BUCKETS, "list_nanos"), 0)
+_NONE_UNANSWERED: Final = {**_NO_FALLBACKS, "extra_nanos": 0}
 _PARTS: Final = ("cache", "small", "draft", "checks")
 _FAST_PATH_SAVINGS: Final = (*(f"{part}_nanos" for part in _PARTS), "fast_path_discount_nanos")
 _NO_FAST_PATH: Final = dict.fromkeys(
@@ -56,12 +59,18 @@ _NO_FAST_PATH: Final = dict.fromkeys(
 
 
 class ReroutedUsage(msgspec.Struct, frozen=True):
-    """Usage of attempts of a place that answered with another model than was asked for."""
+    """Usage of attempts of a place that answered with another model than was asked for.
+
+    Attributes:
+        is_fallback: True if the model asked for failed or missed an objective, so that its caller
+            would not have had this answer from it.
+    """
 
     place: "SavingsPlace"
     calls: int
     usage: Usage
     list_nanos: int
+    is_fallback: bool = False
 
 
 SavingsPlace = tuple[str, str, str, str]
@@ -84,7 +93,8 @@ def sums_by_place(
         addends=_savings,
         only=only,
     )
-    unanswered = _read_unanswered(connection, period, only)
+    unanswered = _read_parts(connection, (rollup_unanswered, _NONE_UNANSWERED), period, only)
+    fallbacks = _read_parts(connection, (rollup_fallbacks, _NO_FALLBACKS), period, only)
     fast_path = _read_fast_path(connection, period, only)
     places: dict[SavingsPlace, SavingsSums] = {}
     rerouted: list[ReroutedUsage] = []
@@ -98,7 +108,9 @@ def sums_by_place(
         extra["routing_nanos"] = -lost["extra_nanos"]
         places[place] = SavingsSums(**{name: sums[name] for name in _SAVINGS}, **extra)
         if answering_model(route, requested) != requested:
-            rerouted += _rerouted_usage(place, sums, (lost, fast))
+            fallen_back = fallbacks.get(place, _NO_FALLBACKS)
+            rerouted += _rerouted_usage(place, sums, (lost, fast, fallen_back))
+            rerouted += _fallback_usage(place, fallen_back)
     return places, rerouted
 
 
@@ -126,17 +138,24 @@ def first_quarter(connection: Connection, period: tuple[int, int], only: SpendFi
     return min((quarter for quarter in quarters if quarter is not None), default=None)
 
 
-def _read_unanswered(
-    connection: Connection, period: tuple[int, int], only: SpendFilter
+def _read_parts(
+    connection: Connection,
+    source: tuple[Table, Mapping[str, int]],
+    period: tuple[int, int],
+    only: SpendFilter,
 ) -> dict[SavingsPlace, dict[str, int]]:
-    """Sums of attempts without an answer, by place."""
-    rows = rollup_unanswered.c
+    """Sums of a table that has a part of the rollups, by place.
+
+    Args:
+        source: The table, and its sums of nothing.
+    """
+    rows, names = source[0].c, [*source[1]]
     places = [rows[name] for name in _PLACE]
-    sums = (cast(func.sum(rows[name]), BigInteger) for name in _NONE_UNANSWERED)
+    sums = (cast(func.sum(rows[name]), BigInteger) for name in names)
     conditions = (rows.quarter.between(period[0], period[1] - 1), *filter_conditions(rows, only))
     query = select(*places, *sums).where(*conditions).group_by(*places)
     return {
-        (team, feature, requested, route): dict(zip(_NONE_UNANSWERED, numbers, strict=True))
+        (team, feature, requested, route): dict(zip(names, numbers, strict=True))
         for team, feature, requested, route, *numbers in connection.execute(query)
     }
 
@@ -180,7 +199,7 @@ def _rerouted_usage(
     """The usage at a known price of attempts that answered; [] without any.
 
     Args:
-        others: Sums of attempts that did not, and of those of the fast path.
+        others: Sums of attempts that did not, of the fast path's and of fallbacks.
     """
 
     def rest(whole: str, name: str) -> int:
@@ -194,3 +213,11 @@ def _rerouted_usage(
     )
     is_any = rerouted.calls or rerouted.list_nanos or rerouted.usage != Usage()
     return [rerouted] if is_any else []
+
+
+def _fallback_usage(place: SavingsPlace, sums: Mapping[str, int]) -> list[ReroutedUsage]:
+    """The usage of a place that fallbacks answered; [] without any."""
+    if not any(sums.values()):
+        return []
+    usage = Usage(**{name: sums[name] for name in schema.BUCKETS})
+    return [ReroutedUsage(place, sums["calls"], usage, sums["list_nanos"], is_fallback=True)]

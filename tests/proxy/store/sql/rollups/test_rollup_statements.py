@@ -18,6 +18,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     latency_hour_histograms,
     rollup_day_hours,
     rollup_days,
+    rollup_fallbacks,
     rollup_fast_path,
     rollup_misses,
     rollup_weeks,
@@ -184,7 +185,7 @@ def test_the_database_finds_the_bucket_that_python_finds() -> None:
 
 
 #: Tables that migrations after that of the fast path's sums make.
-LATER_TABLES = ("fast_path_switches", "alert_responses", "stored_policies")
+LATER_TABLES = ("fast_path_switches", "alert_responses", "stored_policies", "rollup_fallbacks")
 
 
 def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -> None:
@@ -213,3 +214,26 @@ def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -
         sum(receipt.final or receipt.served_by is ServedBy.DRAFT for receipt in calls),
         sum(receipt.fast_path_nanos or 0 for receipt in calls),
     ]
+
+
+def test_a_migrated_ledger_has_the_fallback_sums_of_its_calls(engine: Engine) -> None:
+    reasons = ("fallback: server_error", "", "the ceiling c of $1 a call", "slow: fallback level 1")
+    calls = [
+        a_receipt(
+            n, started=START + n * 500, reroute_reason=reasons[n % 4], list_nanos=n or None,
+            outcome=Outcome.FAILED if n % 5 == 0 else Outcome.ANSWERED, usage=Usage(input=n),
+            served_by=ServedBy.SMALL if n % 7 == 0 else ServedBy.NOBODY,
+        )
+        for n in range(40)
+    ]  # fmt: skip
+    inserter(engine)([*calls, *CALLS])
+    added = rows_of(engine, rollup_fallbacks)
+    with write_transaction(engine) as connection:
+        connection.execute(text(f"DROP TABLE {rollup_fallbacks.name}"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0035'"))
+    migrate(engine)
+
+    assert rows_of(engine, rollup_fallbacks) == added
+    assert sum(row[0] for row in added.values()) == sum(
+        n % 4 in {0, 3} and n % 5 > 0 and n % 7 > 0 for n in range(40)
+    )

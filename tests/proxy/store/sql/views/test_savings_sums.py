@@ -175,3 +175,35 @@ def test_places_add_up_to_what_was_spent(ledger: Engine) -> None:
         (spent,) = costs_by_bucket(connection, (FIRST, FIRST + DAY), ALL_CALLS)
 
     assert sum(one.cost_nanos for one in sums(ledger)[0].values()) == spent > 0
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_fallback"),
+    [
+        ("fallback: server_error", True),
+        ("chat-ttft: fallback level 1", True),
+        ("the ceiling answers of $0.1 a call, and it may cost $0.2", False),
+        ("", False),
+    ],
+)
+def test_replies_after_a_failure_or_a_missed_objective_are_fallbacks_and_those_of_ceilings_not(
+    engine: Engine, *, reason: str, is_fallback: bool
+) -> None:
+    usage = Usage(input=9)
+    book(engine, [a_receipt(1, **PLACE, usage=usage, list_nanos=8, reroute_reason=reason)], 0.5)
+    _, (rerouted,) = sums(engine)
+
+    assert (rerouted.calls, rerouted.usage, rerouted.list_nanos) == (1, usage, 8)
+    assert rerouted.is_fallback is is_fallback
+
+
+def test_a_small_models_answer_is_no_fallback_whatever_its_saving(engine: Engine) -> None:
+    small: dict[str, Any] = {
+        "reroute_reason": "small: small first", "served_by": ServedBy.SMALL, "list_nanos": 8,
+    }  # fmt: skip
+    calls = [a_receipt(n, **PLACE | small, fast_path_nanos=(None, 5)[n - 1]) for n in (1, 2)]
+    book(engine, calls, 0.5)
+    places, (rerouted,) = sums(engine)
+
+    assert (rerouted.calls, rerouted.is_fallback) == (1, False)
+    assert sum_of(places).small_nanos == 5

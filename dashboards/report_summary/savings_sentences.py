@@ -1,0 +1,77 @@
+"""The headline of savings in sentences, exact to the last digit, for pages, terminals and mails."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from dashboards.fast_path_savings import fast_path_sentence
+from dashboards.savings_headline import SavingsHeadline, StepName, UncountedSaving
+from slo.alert import format_amount, single_line
+from slo.budgets.budget import BudgetUnit
+
+_MAX_NAME_CHARS: Final = 80
+_MAX_REASON_CHARS: Final = 300
+_IN_SENTENCES: Final[Mapping[StepName, str]] = {
+    "planning": "planning",
+    "compaction": "compaction",
+    "fast_path": "the fast path",
+    "routing": "routing and lost attempts",
+}
+
+
+def headline_sentences(headline: SavingsHeadline) -> list[str]:
+    """The headline for terminals and mails, exact to the last digit; [] where no step is its."""
+    is_empty = not any(step.nanos for step in headline.steps if step.is_own)
+    is_empty = is_empty and not headline.uncounted and not headline.fallback_nanos
+    if headline.saved_share is None or is_empty:
+        return []
+    verb = "Saved" if headline.saved_nanos >= 0 else "Lost"
+    share = f"{abs(headline.saved_share):.1%}"
+    saved, paid, direct = map(
+        _exact, (abs(headline.saved_nanos), headline.paid_nanos, headline.direct_nanos)
+    )
+    lines = [f"{verb} {saved} ({share}) against sending directly: {paid} in place of {direct}."]
+    parts = [
+        f"{_IN_SENTENCES[step.name]} {_exact(-step.nanos)} ({step.sureness})"
+        for step in headline.steps
+        if step.is_own and step.nanos
+    ]
+    if parts:
+        whole = "the sum of " if len(parts) > 1 else ""
+        lines.append(f"It is {whole}{', '.join(parts)}.")
+    if headline.fast_path:
+        lines.append(f"{fast_path_sentence(headline.fast_path)}.")
+    if headline.saved_low_nanos != headline.saved_high_nanos:
+        low, high = _exact(headline.saved_low_nanos), _exact(headline.saved_high_nanos)
+        measured = datetime.fromtimestamp(headline.measured_at or 0.0, UTC)
+        compared = f" compared at {measured:%Y-%m-%d %H:%M} UTC" if headline.measured_at else ""
+        lines.append(f"By control arms{compared}, 95 % sure to lie between {low} and {high}.")
+    if headline.fallback_nanos:
+        lines.append(fallback_sentence(headline.fallback_nanos))
+    return [*lines, *map(uncounted_sentence, headline.uncounted)]
+
+
+def fallback_sentence(nanos: int) -> str:
+    """The amount that fallbacks cost less, or more, which counts as no saving."""
+    if nanos < 0:
+        return f"Fallbacks to dearer models: cost {_exact(-nanos)} more by estimate, not counted."
+    amount = f"cost {_exact(nanos)} less by estimate"
+    return f"Fallbacks to cheaper models: {amount}, not counted as saved."
+
+
+def uncounted_sentence(saving: UncountedSaving) -> str:
+    """A feature that counts 0, and the reason, in a sentence."""
+    feature, team, why = (
+        single_line(text, most)
+        for text, most in (
+            (saving.feature or "(none)", _MAX_NAME_CHARS),
+            (saving.team_name, _MAX_NAME_CHARS),
+            (saving.why, _MAX_REASON_CHARS),
+        )
+    )
+    nanos = _exact(saving.nanos)
+    return f"Not counted: {saving.part} of {feature} ({team}), {nanos} by estimate; {why}."
+
+
+def _exact(nanos: int) -> str:
+    return format_amount(BudgetUnit.USD, nanos)
