@@ -32,6 +32,12 @@ def compared_period(period: ReportPeriod, comparison: Comparison) -> ReportPerio
     return ReportPeriod(first=first, end=end, zone=period.zone)
 
 
+def begun_part(period: ReportPeriod, today: date) -> ReportPeriod:
+    """The days of a period up to today; all of one that is over, or has not begun."""
+    end = min(period.end, today + _DAY)
+    return replace(period, end=end) if end > period.first else period
+
+
 def compared_edges(
     buckets: TimeBuckets, period: ReportPeriod, earlier: ReportPeriod
 ) -> tuple[int, ...]:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -6,7 +7,12 @@ from hypothesis import strategies as st
 
 from dashboards.report_periods import time_buckets
 from dashboards.reports import ReportPeriod
-from dashboards.views.comparisons import compared_edges, compared_period, comparison_name
+from dashboards.views.comparisons import (
+    begun_part,
+    compared_edges,
+    compared_period,
+    comparison_name,
+)
 
 
 def a_period(first: str, last: str, zone: str = "UTC") -> ReportPeriod:
@@ -40,6 +46,18 @@ def test_a_period_is_compared_with_an_earlier_one_that_has_a_name(
     assert tuple(map(str, days)) == (before_first, before_last)
     words = comparison_name(period.first, period.days[-1].first, *days)
     assert words.replace("\N{EN DASH}", "-") == name
+
+
+@pytest.mark.parametrize(
+    ("today", "end"),
+    [("2026-11-30", "2027-01-01"), ("2026-12-03", "2026-12-04"), ("2027-01-05", "2027-01-01")],
+)
+def test_days_to_come_are_no_begun_part_of_a_period(today: str, end: str) -> None:
+    december = a_period("2026-12-01", "2026-12-31")
+
+    assert begun_part(december, date.fromisoformat(today)) == replace(
+        december, end=date.fromisoformat(end)
+    )
 
 
 @given(

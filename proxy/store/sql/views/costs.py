@@ -12,6 +12,7 @@ from dashboards.cost_reports import CostSums
 from dashboards.reports import SpendFilter
 from dashboards.views.comparisons import (
     Comparison,
+    begun_part,
     compared_edges,
     compared_period,
     forecast_edges,
@@ -110,8 +111,9 @@ _NO_COLUMNS: Final = _RankedColumns({}, (), 0, {})
 
 def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     """Costs of a period beside an earlier one; blocks."""
-    earlier = compared_period(question.period, question.compare)
-    earlier_edges = compared_edges(question.buckets, question.period, earlier)
+    begun = begun_part(question.period, question.today)  # days to come are beside none
+    earlier = compared_period(begun, question.compare)
+    earlier_edges = compared_edges(question.buckets, begun, earlier)
     edges = question.buckets.edges
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         reader = SpendReader(connection, earlier.bounds, edges, question.only)
