@@ -21,7 +21,7 @@ class ReceiptDispatcher:
     """Hands each receipt to all who read receipts: the journal before all that count.
 
     Args:
-        others: Other receivers of each receipt, also where it cannot be stored; none may block.
+        others: Other receivers of each receipt, also where it cannot be stored.
     """
 
     def __init__(
@@ -29,7 +29,8 @@ class ReceiptDispatcher:
     ) -> None:
         self._store = store
         self._telemetry = telemetry
-        self._others = others
+        self._others = list(others)
+        self.listen = self._others.append  # takes one more receiver, which must not block
 
     def keep(self, receipt: Receipt) -> None:
         """Keep the receipt; once this returns, the process may die and it is not lost."""

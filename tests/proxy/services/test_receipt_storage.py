@@ -35,7 +35,9 @@ class RecordedSteps:
 
 
 def dispatcher_of(recorded: Any) -> ReceiptDispatcher:
-    return ReceiptDispatcher(recorded, recorded, [recorded.hear])
+    dispatcher = ReceiptDispatcher(recorded, recorded)
+    dispatcher.listen(recorded.hear)
+    return dispatcher
 
 
 def test_receipt_is_stored_before_it_is_counted_and_heard():
