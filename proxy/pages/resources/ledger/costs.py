@@ -13,8 +13,8 @@ from dashboards.access import Action, Viewer
 from dashboards.cost_formats import Cell, csv_text, inert_text
 from dashboards.cost_reports import usd_decimal
 from dashboards.report_periods import BucketUnit
-from dashboards.reports import ReportPeriod, reads_receipts
-from dashboards.views.comparisons import Comparison
+from dashboards.reports import reads_receipts
+from dashboards.views.comparisons import Comparison, compared_period
 from dashboards.views.costs import CostsView, CostTableRow, FixedCostDimension, RowSort
 from proxy.errors import Unready
 from proxy.pages.resources.api import Resource
@@ -36,7 +36,7 @@ T = TypeVar("T")
 _MAX_SERIES: Final = 50
 _MAX_ROWS: Final = 1_000
 _MAX_PAGE: Final = 10_000
-#: Receipts of a period that are read while a page waits, with those of the period before.
+#: Receipts that are read while a page waits: of a period and of the one it is compared with.
 _PAGE_RECEIPTS: Final = 300_000
 
 
@@ -128,7 +128,7 @@ class Costs(Resource):
     async def costs(self, viewer: Viewer, query: CostsQuery, finish: Callable[[CostsView], T]) -> T:
         """Costs of a period in the form that is asked for."""
         question = self.question(viewer, query)
-        if not (query.reads_receipts and await self._is_long(question.period)):
+        if not (query.reads_receipts and await self._is_long(question)):
             try:
                 return await self._ask.view("costs", costs_view, question, finish)
             except Unready:
@@ -142,10 +142,11 @@ class Costs(Resource):
             retry_after=5.0,
         )
 
-    async def _is_long(self, period: ReportPeriod) -> bool:
-        """True if the period has more receipts than are read while a page waits."""
+    async def _is_long(self, question: CostsQuestion) -> bool:
+        """True if both periods have more receipts than are read while a page waits."""
+        periods = question.period, compared_period(question.period, question.compare)
         count = partial(has_more_receipts, count=_PAGE_RECEIPTS)
-        return await self._ask.view("receipts of costs", count, period, view_itself)
+        return await self._ask.view("receipts of costs", count, periods, view_itself)
 
 
 def cost_table_csv(view: CostsView) -> str:

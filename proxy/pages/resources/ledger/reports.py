@@ -195,7 +195,7 @@ class CostReportsResource(Resource):
             return False
 
         def count() -> bool:
-            return self._store.dashboard.read(has_more_receipts, period, self._quick_receipts)
+            return self._store.dashboard.read(has_more_receipts, (period,), self._quick_receipts)
 
         return await self._ask("receipts of a report", count) is not False
 

@@ -191,16 +191,14 @@ class SpendReader:
         return partial(_read_receipts if needs_receipts else bucket_sums, self._connection)
 
     def _both_periods(self, query: ValueQuery) -> Sums:
-        """Sums of two periods, between which time may lie that counts nowhere."""
+        """Sums of two periods; time between them, such as most of a month, is not read."""
         read, earlier, later = self._reader(query.part), self._earlier, self._period
         if earlier[1] == later[0]:
             return value_sums(read, (*earlier, later[1]), query)
-        places = {0: 0, 2: 1}
-        sums = value_sums(read, (*earlier, *later), query)
         return {
-            (places[bucket], value): numbers
-            for (bucket, value), numbers in sums.items()
-            if bucket in places
+            (bucket, value): numbers
+            for bucket, period in enumerate((earlier, later))
+            for (_, value), numbers in value_sums(read, period, query).items()
         }
 
     def _with_rest(

@@ -174,6 +174,6 @@ def unpack_cost_report(packed: bytes) -> ReadReport:
     return report
 
 
-def has_more_receipts(readers: Readers, period: ReportPeriod, count: int) -> bool:
-    """True if a period has more receipts than so many, which are found in a moment."""
-    return readers.reports.has_more_receipts(period, count)
+def has_more_receipts(readers: Readers, periods: Sequence[ReportPeriod], count: int) -> bool:
+    """True if periods have more receipts than so many, which are found in a moment."""
+    return readers.reports.has_more_receipts(periods, count)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from dashboards.report_periods import BucketUnit, time_buckets
 from dashboards.reports import ALL_CALLS, Part, ReportPeriod, SpendFilter
@@ -163,6 +163,21 @@ def test_time_between_two_periods_counts_in_neither(ledger: Engine) -> None:
                 sum(each["cost_nanos"] for key, each in periods.items() if key[0] == bucket)
                 == nanos
             )
+
+
+def test_receipts_between_two_periods_are_not_read(sqlite_engine: Engine) -> None:
+    book(sqlite_engine, CALLS[:9], 0.5)
+    parameters: list[Sequence[Any]] = []
+    event.listen(
+        sqlite_engine, "before_cursor_execute", lambda *call: parameters.append(tuple(call[3]))
+    )
+    earlier, later = (FIRST, FIRST + 86_400), (FIRST + 30 * 86_400, FIRST + 31 * 86_400)
+    with read_transaction(sqlite_engine) as connection:
+        SpendReader(connection, earlier, later, ALL_CALLS).by_value(ValueDimension("user", {}), ())
+
+    bounds = [{id_floor(edge) for edge in period} for period in (earlier, later)]
+    of_receipts = [{*some} & (bounds[0] | bounds[1]) for some in parameters]
+    assert [some for some in of_receipts if some] == bounds
 
 
 def test_upstreams_of_one_provider_are_one_value(ledger: Engine) -> None:

@@ -5,6 +5,7 @@ import pytest
 from sqlalchemy import Engine
 
 from dashboards.cost_reports import Dimension
+from dashboards.report_periods import period_before
 from dashboards.reports import Part, ReportPeriod, SpendFilter, latest_days, ordered_parts
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.control_arms import ArmMeasurements
@@ -157,10 +158,14 @@ def test_rows_of_parts_of_a_month_or_of_other_periods_have_no_forecast(
     assert read_cost_report(Readers(engine), query).forecasts is None
 
 
-def test_receipts_of_a_period_are_counted_up_to_a_limit(store: Store) -> None:
+def test_receipts_of_periods_are_counted_up_to_a_limit(store: Store) -> None:
     engine = store._engine
     before = a_receipt(9, call_id=id_floor(PERIOD.bounds[0] - 1), started=PERIOD.bounds[0] - 1)
     book(engine, [before, *(a_receipt(n) for n in range(3))], 0.5)
     readers = Readers(engine)
 
-    assert [has_more_receipts(readers, PERIOD, count) for count in (0, 2, 3)] == [True, True, False]
+    assert [has_more_receipts(readers, [PERIOD], n) for n in (0, 2, 3)] == [True, True, False]
+    assert [has_more_receipts(readers, [period_before(PERIOD), PERIOD], n) for n in (3, 4)] == [
+        True,
+        False,
+    ]
