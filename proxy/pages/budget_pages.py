@@ -130,18 +130,18 @@ class BudgetPages(Pages):
     @form("/budgets/undo", back="/budgets#set-budgets")
     async def undo_budget(self, viewer: Viewer, fields: FormFields) -> None:
         """Takes the last change of a budget back."""
-        await self.operations.stored_budgets.undo(viewer, fields["name"])
+        await self.operations.stored_budgets.undo(viewer, fields["name"], fields.get("seen"))
 
     @form("/budgets/set", back="/budgets#set-budgets")
     async def set_budget(self, viewer: Viewer, fields: FormFields) -> None:
         """Sets a budget."""
-        name = fields["name"]
-        await self.operations.stored_budgets.set(viewer, name, _checked_request(name, fields))
+        name, request = fields["name"], _checked_request(fields["name"], fields)
+        await self.operations.stored_budgets.set(viewer, name, request, fields.get("seen"))
 
     @form("/budgets/remove", back="/budgets#set-budgets")
     async def remove_budget(self, viewer: Viewer, fields: FormFields) -> None:
         """Removes a budget."""
-        await self.operations.stored_budgets.remove(viewer, fields["name"])
+        await self.operations.stored_budgets.remove(viewer, fields["name"], fields.get("seen"))
 
     @form("/budgets/test-sink")
     async def test_sink(self, viewer: Viewer, fields: FormFields) -> Response:

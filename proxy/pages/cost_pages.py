@@ -269,6 +269,7 @@ class CostPages(Pages):
             viewer,
             section="fast-path",
             switched=params.pop("switched", "").split(":", 2),
+            change=params.pop("change", ""),
             params=params,
             may_see_audit=viewer.may(Action.SEE_AUDIT_LOG),
             may_switch=viewer.may(Action.CHANGE_TEAM_SETTINGS),
@@ -283,10 +284,11 @@ class CostPages(Pages):
             raise unknown_form_error()
         part, team, feature = fields["part"], fields["team"], fields["feature"]
         switch = validated_request(SwitchRequest, is_on=fields["is_on"])
-        await self.operations.fast_path_switches.switch(
-            viewer, team, feature, SwitchedPart(part), switch
+        change = await self.operations.fast_path_switches.set_switch(
+            viewer, (team, feature), SwitchedPart(part), switch, fields.get("seen")
         )
-        parameters = {**request.query_params, "switched": f"{part}:{team}:{feature}"}
+        switched = {"switched": f"{part}:{team}:{feature}", "change": change}
+        parameters = {**request.query_params, **switched}
         return redirect(f"/fast-path?{urlencode(parameters)}")
 
     @route("GET", "/now")

@@ -99,31 +99,33 @@ class OperationPages(Pages):
     @form("/objectives/pin", back="/objectives")
     async def pin(self, viewer: Viewer, fields: FormFields) -> None:
         """Pins an objective."""
-        await self.operations.objectives.pin(viewer, fields["name"], _pin_request(fields))
+        request, seen = _pin_request(fields), fields.get("seen")
+        await self.operations.objectives.pin(viewer, fields["name"], request, seen)
 
     @form("/objectives/pin/preview")
     async def preview_pin(self, viewer: Viewer, fields: FormFields) -> Response:
         """Shows what a pin would do."""
         name, pin = fields["name"], _pin_request(fields)
+        objective, seen = await self.operations.objectives.previewed_pin(viewer, name, pin)
         return await self.site.html(
             "pin_preview.html",
             viewer,
             section="objectives",
-            objective=await self.operations.objectives.previewed_pin(viewer, name, pin),
+            objective=objective,
             pin=pin,
             until=self.site.now() + pin.seconds,
-            fields={field: fields[field] for field in ("name", "level", "for", "why")},
+            fields={**{key: fields[key] for key in ("name", "level", "for", "why")}, "seen": seen},
         )
 
     @form("/objectives/undo", back="/objectives")
     async def undo_pin(self, viewer: Viewer, fields: FormFields) -> None:
         """Takes the last pin or release of an objective back."""
-        await self.operations.objectives.undo(viewer, fields["name"])
+        await self.operations.objectives.undo(viewer, fields["name"], fields.get("seen"))
 
     @form("/objectives/release", back="/objectives")
     async def release(self, viewer: Viewer, fields: FormFields) -> None:
         """Ends a pin."""
-        await self.operations.objectives.release(viewer, fields["name"])
+        await self.operations.objectives.release(viewer, fields["name"], fields.get("seen"))
 
     @route("GET", "/layouts")
     async def layouts(self, viewer: SignedIn) -> Response:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from dashboards.access import Action
+from dashboards.access import Action, Viewer
 from proxy.api.request import feature_label
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
@@ -45,19 +45,36 @@ class FastPathSwitchesResource(Resource):
 
         What was learned and kept stays. This gateway follows at once, others within seconds.
         """
+        await self.set_switch(viewer, (team, feature), part, request)
+
+    async def set_switch(
+        self,
+        viewer: Viewer,
+        place: tuple[str, str],
+        part: SwitchedPart,
+        request: SwitchRequest,
+        seen: str | None = None,
+    ) -> str:
+        """Sets a switch of a team's feature; the change's id, "" where it stood so already.
+
+        Args:
+            seen: Id of its last change that the viewer saw; None to set it anyhow.
+        """
+        team, feature = place
         check_allowed(viewer, Action.CHANGE_TEAM_SETTINGS, team)
         await self._check_place(team, feature)
         switches, now = self._store.fast_path_switches, self._now()
         change = switches.turn_on if request.is_on else switches.turn_off
         try:
-            is_changed = await self._store.ask(change, (team, feature), part, viewer.name, now)
+            change_id = await self._store.ask(change, place, part, viewer.name, now, seen)
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_switches") from None
-        if is_changed and not await self._reloader.adopt_overlay():
+        if change_id and not await self._reloader.adopt_overlay():
             why = "; ".join(self._reloader.notes())
             raise CallerError(
                 f"The change is kept, and does not hold yet. {why}", code="not_in_force", status=409
             )
+        return change_id
 
     async def _check_place(self, team: str, feature: str) -> None:
         """Checks that a feature of this team can have a switch; else raises CallerError."""

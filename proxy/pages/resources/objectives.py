@@ -19,10 +19,11 @@ from dashboards.board import (
 from dashboards.views.access import AuditEntryView
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
+from proxy.pages.resources.policies.undo import change_to_undo, last_change_id
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.services.objectives.objective_state import MISSED
-from proxy.store.sql.settings.pins import PIN_ACTION, RELEASE_ACTION, PinRow
+from proxy.store.sql.settings.pins import PIN_CHANGES, PinRow
 from proxy.store.store import Store
 from slo.budgets.budget import EVERY
 
@@ -108,8 +109,13 @@ class ObjectivesResource(Resource):
         )
 
     @route("PUT", "/objectives/{name}/pin", name="pin_objective")
-    async def pin(self, viewer: SignedIn, name: str, request: PinRequest) -> ObjectiveStatus:
-        """Pins an objective to a fallback level for a while."""
+    async def pin(
+        self, viewer: SignedIn, name: str, request: PinRequest, seen: str | None = None
+    ) -> ObjectiveStatus:
+        """Pins an objective to a fallback level for a while.
+
+        With ``seen``, the id in the audit log of its last pin or release, nothing newer is lost.
+        """
         objective = await self._find(viewer, name)
         _check_level(objective, request)
         now = self._now()
@@ -121,27 +127,34 @@ class ObjectivesResource(Resource):
             made=now,
             who=viewer.name,
         )
-        await self._store.ask(lambda: self._store.pins.set(pin))
+        await self._store.ask(self._store.pins.set, pin, seen)
         return await self._find(viewer, name)
 
     async def previewed_pin(
         self, viewer: Viewer, name: str, request: PinRequest
-    ) -> ObjectiveStatus:
-        """The objective that a pin would change; raises CallerError where it cannot be set."""
+    ) -> tuple[ObjectiveStatus, str]:
+        """The objective that a pin would change, and the id of its last change.
+
+        Raises:
+            CallerError: It cannot be set.
+        """
         objective = await self._find(viewer, name)
         _check_level(objective, request)
-        return objective
+        return objective, await last_change_id(self._store, name, PIN_CHANGES)
 
     @route("POST", "/objectives/{name}/pin/undo", name="undo_pin")
-    async def undo(self, viewer: SignedIn, name: str) -> ObjectiveStatus:
-        """Takes the last pin or release of an objective back; a pin that has ended stays ended."""
-        await self._find(viewer, name)
-        pins, now = self._store.pins, self._now()
-        try:
-            is_done = await self._store.ask(lambda: pins.undo(name, now, viewer.name))
-        except ValueError:
-            is_done = False
-        if not is_done:
+    async def undo(self, viewer: SignedIn, name: str, seen: str | None = None) -> ObjectiveStatus:
+        """Takes the last pin or release of an objective back; a pin that has ended stays ended.
+
+        With ``seen``, its id in the audit log, a newer one is not taken back.
+        """
+        objective, pins, now = await self._find(viewer, name), self._store.pins, self._now()
+        last = await change_to_undo(self._store, name, PIN_CHANGES, seen)
+        if last.before is not None and last.before["until"] > now:
+            pin = PinRow(objective=name, made=now, who=viewer.name, **last.before)
+            _check_earlier_level(objective, pin)
+            await self._store.ask(pins.set, pin, last.id)
+        elif not await self._store.ask(pins.release, name, now, viewer.name, last.id):
             raise CallerError(
                 f"There is nothing to undo: no pin of {name} holds, and the last has ended.",
                 code="nothing_to_undo",
@@ -154,18 +167,19 @@ class ObjectivesResource(Resource):
         if not viewer.may(Action.CHANGE_OBJECTIVES):
             return {}
         now, audit = self._now(), self._store.audit
-        actions = (PIN_ACTION, RELEASE_ACTION)
         changes = await self._ask(
-            "pins", lambda: audit.changes_between(now - _DAY_S, now + 1, actions, _MAX_REROUTES)
+            "pins", lambda: audit.changes_between(now - _DAY_S, now + 1, PIN_CHANGES, _MAX_REROUTES)
         )
         return {change.subject: change for change in reversed(changes or ())}
 
     @route("DELETE", "/objectives/{name}/pin", name="release_objective")
-    async def release(self, viewer: SignedIn, name: str) -> ObjectiveStatus:
-        """Ends the pin of an objective."""
+    async def release(
+        self, viewer: SignedIn, name: str, seen: str | None = None
+    ) -> ObjectiveStatus:
+        """Ends the pin of an objective; with ``seen``, no newer one than that of this id."""
         await self._find(viewer, name)
         pins, now = self._store.pins, self._now()
-        if not await self._store.ask(lambda: pins.release(name, now, viewer.name)):
+        if not await self._store.ask(pins.release, name, now, viewer.name, seen):
             raise CallerError(f"{name} is not pinned.", code="not_pinned", status=404)
         return await self._find(viewer, name)
 
@@ -195,6 +209,17 @@ def _check_level(objective: ObjectiveStatus, request: PinRequest) -> None:
             f"{objective.name} has the levels 0 to {len(objective.ladder)}.",
             code="unknown_level",
             param="level",
+        )
+
+
+def _check_earlier_level(objective: ObjectiveStatus, pin: PinRow) -> None:
+    """Checks that the ladder still has the level of an earlier pin; else raises CallerError."""
+    if pin.level > len(objective.ladder):
+        raise CallerError(
+            f"{objective.name} was pinned to level {pin.level}, which its ladder no longer has."
+            " Release the pin instead.",
+            code="unknown_level",
+            status=409,
         )
 
 

@@ -307,4 +307,33 @@ def test_undo_of_a_budget_that_nobody_changed_says_so(dashboard: Dashboard) -> N
     answer = ask_admin(dashboard, "undo", name="unknown")
 
     assert answer.status == 404
-    assert "no change of it is known" in answer.body.decode()
+    assert "no change of unknown is known" in answer.body.decode()
+
+
+def seen_change(html: str, path: str) -> str:
+    """The change that the form of a path would take back or build upon."""
+    form = html.partition(f'action="/admin/budgets/{path}"')[2].partition("</form>")[0]
+    field = re.search(r'name="seen" value="([^"]*)"', form)
+    assert field is not None
+    return field[1]
+
+
+def test_a_budget_that_another_person_changed_meanwhile_is_neither_set_nor_undone(
+    dashboard: Dashboard,
+) -> None:
+    store_budget(dashboard, 7, ago=20)
+    page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/budgets").body.decode()
+    preview = ask_admin(dashboard, "preview", **FORM).body.decode()
+    store_budget(dashboard, 9, ago=10)
+
+    for path, fields, html in (
+        ("undo", {"name": "own"}, page),
+        ("remove", {"name": "own"}, page),
+        ("set", FORM, preview),
+    ):
+        answer = ask_admin(dashboard, path, **fields, seen=seen_change(html, path))
+        assert answer.status == 409
+        assert "changed after the page was shown, by ann (change budget own," in unescape(
+            answer.body.decode()
+        )
+    assert stored_limits(dashboard) == {"own": 9_000_000_000}

@@ -208,3 +208,64 @@ def test_the_page_of_engines_shows_speculation_and_what_was_read_ahead(tmp_path:
     assert ">900<" in text
     assert "typed" in text
     assert "<script>alert" not in text
+
+
+def a_pin(level: int, ago: float, until: float = 600) -> PinRow:
+    """A pin of so many seconds ago."""
+    return PinRow(
+        objective="chat-ttft", level=level, until=NOW + until, why="", made=NOW - ago, who="ann"
+    )
+
+
+def change_in_form(pages: OperationPagesBrowser, action: str) -> str:
+    html = pages.browser.get("/objectives").body.decode()
+    form = html.partition(f'action="/admin/objectives/{action}"')[2].partition("</form>")[0]
+    return form.partition('name="seen" value="')[2].partition('"')[0]
+
+
+def test_undo_and_release_of_a_pin_leave_another_persons_newer_pin(
+    pages: OperationPagesBrowser,
+) -> None:
+    pages.store.pins.set(a_pin(1, ago=60))
+    seen = change_in_form(pages, "undo")
+    pages.store.pins.set(a_pin(2, ago=30))
+
+    for action in ("undo", "release"):
+        answer = pages.submit(f"/objectives/{action}", name="chat-ttft", seen=seen)
+        assert answer.status == 409
+        assert "changed after the page was shown, by ann (pin" in answer.body.decode()
+    assert pages.store.pins.current_pins(NOW)["chat-ttft"].level == 2
+
+    seen = change_in_form(pages, "undo")
+    assert pages.submit("/objectives/undo", name="chat-ttft", seen=seen).status == 303
+    assert pages.store.pins.current_pins(NOW)["chat-ttft"].level == 1
+
+
+def test_a_pin_from_before_another_is_not_set_from_its_preview(
+    pages: OperationPagesBrowser,
+) -> None:
+    fields = {"name": "chat-ttft", "level": "2", "for": "2h", "why": ""}
+    html = pages.submit("/objectives/pin/preview", **fields).body.decode()
+    assert 'name="seen" value=""' in html
+    pages.store.pins.set(a_pin(1, ago=30))
+
+    assert pages.submit("/objectives/pin", **fields, seen="").status == 409
+    assert pages.store.pins.current_pins(NOW)["chat-ttft"].level == 1
+
+
+def test_undo_sets_no_pin_that_has_ended_nor_a_level_that_the_ladder_lacks(
+    pages: OperationPagesBrowser,
+) -> None:
+    pages.store.pins.set(a_pin(9, ago=60))
+    pages.store.pins.release("chat-ttft", NOW - 30)
+    answer = pages.submit("/objectives/undo", name="chat-ttft")
+    assert answer.status == 409
+    assert "level 9, which its ladder no longer has" in answer.body.decode()
+
+    pages.store.pins.set(a_pin(1, ago=20, until=-10))
+    pages.store.pins.release("chat-ttft", NOW - 15)
+    assert (
+        "There is nothing to undo"
+        in pages.submit("/objectives/undo", name="chat-ttft").body.decode()
+    )
+    assert pages.store.pins.current_pins(NOW) == {}

@@ -1,7 +1,8 @@
 """``/api/v1/budgets/NAME``: budgets that people set, beside those of the policies file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from dashboards.access import Action, Viewer
@@ -11,11 +12,13 @@ from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.budget_owners import BudgetOwners
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.resources.policies.policy_previews import PolicyPreview, answer_or_none
+from proxy.pages.resources.policies.undo import change_to_undo, last_change_id
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
 from proxy.settings import Settings
-from proxy.store.sql.settings.stored_budgets import BUDGET_CHANGES, StoredBudget
+from proxy.store.sql.access.audit_log import last_id
+from proxy.store.sql.settings.stored_budgets import BUDGET_CHANGES, StoredBudget, budget_before
 from proxy.store.sql.views.setup.dry_runs import DryRunQuestion, dry_run
 from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit
@@ -37,6 +40,7 @@ class StoredBudgetView:
         in_force: False where the policies file has a budget of this name, or this gateway has not
             taken it over yet.
         changed_at: In seconds since the epoch.
+        change: Id of its last change in the audit log.
     """
 
     name: str
@@ -53,6 +57,7 @@ class StoredBudgetView:
     in_force: bool
     changed_by: str
     changed_at: float
+    change: str
     may_change: bool
 
 
@@ -87,13 +92,21 @@ class StoredBudgetsResource(Resource):
         read = await self._ask("stored budgets", self._read)
         if read is None:
             return StoredBudgetsView(budgets=None)
-        all_stored, owners = read
-        seen = [stored for stored in all_stored if owners.may_see(viewer, stored.budget)]
-        return StoredBudgetsView(budgets=[self._view(stored, viewer, owners) for stored in seen])
+        all_stored, owners, changes = read
+        views = [
+            self._view(stored, viewer, owners, changes)
+            for stored in all_stored
+            if owners.may_see(viewer, stored.budget)
+        ]
+        return StoredBudgetsView(budgets=views)
 
     @route("PUT", "/budgets/{name}", name="set_budget", status_code=204)
-    async def set(self, viewer: SignedIn, name: str, request: BudgetRequest) -> None:
+    async def set(
+        self, viewer: SignedIn, name: str, request: BudgetRequest, seen: str | None = None
+    ) -> None:
         """Sets a budget; gateways follow within seconds.
+
+        With ``seen``, the id in the audit log of its last change, nothing newer is lost.
 
         Raises:
             CallerError: It breaks a rule, its team or key does not exist, the policies file has one
@@ -101,7 +114,7 @@ class StoredBudgetsResource(Resource):
         """
         budget = requested_budget(name, request)
         team = await self._check_change(viewer, budget)
-        await self._set(viewer, budget, team)
+        await self._set(viewer, budget, team, seen)
 
     async def preview(self, viewer: Viewer, name: str, request: BudgetRequest) -> PolicyPreview:
         """A budget with its trial on the calls of yesterday; raises as ``set``."""
@@ -114,25 +127,28 @@ class StoredBudgetsResource(Resource):
             toml=budget_toml(budget),
             toml_in_force="".join(map(budget_toml, in_force)),
             dry_run=await answer_or_none(self._ask, dry_run, question),
+            seen=await last_change_id(self._store, name, BUDGET_CHANGES),
         )
 
-    async def undo(self, viewer: Viewer, name: str) -> None:
+    async def undo(self, viewer: Viewer, name: str, seen: str | None = None) -> None:
         """Takes the last change of a budget back: it becomes what it was before, or goes.
 
+        Args:
+            seen: Id of that change, as the viewer saw it; None for whichever is the last.
+
         Raises:
-            CallerError: There is nothing to take back, or as ``set``.
+            CallerError: There is nothing to take back, another change came since, or as ``set``.
         """
         check_allowed(viewer, Action.CHANGE_BUDGETS)
+        last = await change_to_undo(self._store, name, BUDGET_CHANGES, seen)
         try:
-            before = await self._store.ask(self._store.budgets.before_last_change, name)
+            before = budget_before(last)
         except ValueError as error:
-            raise CallerError(
-                f"There is nothing to take back: {error}.", code="unknown_budget", status=404
-            ) from None
+            raise CallerError(f"This cannot be undone: {error}.", code="unknown_budget") from None
         if before is None:
-            await self.remove(viewer, name)
+            await self.remove(viewer, name, last.id)
         else:
-            await self._set(viewer, before, await self._check_change(viewer, before))
+            await self._set(viewer, before, await self._check_change(viewer, before), last.id)
 
     async def removals(self, viewer: Viewer) -> Sequence[AuditEntryView]:
         """Removals of the last week of budgets that are still gone, for whoever sees all teams."""
@@ -151,18 +167,20 @@ class StoredBudgetsResource(Resource):
         self.check_settable(budget.name)
         return team
 
-    async def _set(self, viewer: Viewer, budget: Budget, team: str | None) -> None:
+    async def _set(
+        self, viewer: Viewer, budget: Budget, team: str | None, seen: str | None
+    ) -> None:
         who, now, has_share = viewer.name, self._now(), viewer.teams is not None
-        budgets = self._store.budgets
+        change = partial(self._store.budgets.set, has_share=has_share, seen=seen)
         try:
-            await self._store.ask(budgets.set, budget, who, now, team, has_share=has_share)
+            await self._store.ask(change, budget, who, now, team)
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_budgets") from None
         await self._apply()
 
     @route("DELETE", "/budgets/{name}", name="remove_budget", status_code=204)
-    async def remove(self, viewer: SignedIn, name: str) -> None:
-        """Removes a budget that people set."""
+    async def remove(self, viewer: SignedIn, name: str, seen: str | None = None) -> None:
+        """Removes a budget that people set; with ``seen``, only if that is its last change."""
         check_allowed(viewer, Action.CHANGE_BUDGETS)
         stored = await self._find(name)
         if stored is None:
@@ -172,7 +190,8 @@ class StoredBudgetsResource(Resource):
                 status=404,
             )
         team = (await self._owners([stored.budget])).check_change(viewer, stored.budget)
-        await self._store.ask(self._store.budgets.remove, name, viewer.name, self._now(), team)
+        remove = partial(self._store.budgets.remove, seen=seen)
+        await self._store.ask(remove, name, viewer.name, self._now(), team)
         await self._apply()
 
     async def forget(self, viewer: Viewer, key: str) -> None:
@@ -203,7 +222,13 @@ class StoredBudgetsResource(Resource):
                 param="name",
             )
 
-    def _view(self, stored: StoredBudget, viewer: Viewer, owners: BudgetOwners) -> StoredBudgetView:
+    def _view(
+        self,
+        stored: StoredBudget,
+        viewer: Viewer,
+        owners: BudgetOwners,
+        changes: Mapping[tuple[str, str], str],
+    ) -> StoredBudgetView:
         budget = stored.budget
         return view_of(
             StoredBudgetView,
@@ -212,6 +237,7 @@ class StoredBudgetsResource(Resource):
             limit=limit_text(budget),
             in_force=budget in self._reloader.snapshot.policies.budgets,
             may_change=owners.may_change(viewer, budget),
+            change=last_id(changes, budget.name, BUDGET_CHANGES),
         )
 
     async def _apply(self) -> None:
@@ -222,10 +248,13 @@ class StoredBudgetsResource(Resource):
                 f"The change is kept, and does not hold yet. {why}", code="not_in_force", status=409
             )
 
-    def _read(self) -> tuple[Sequence[StoredBudget], BudgetOwners]:
-        """The budgets and their owners; blocks."""
+    def _read(
+        self,
+    ) -> tuple[Sequence[StoredBudget], BudgetOwners, Mapping[tuple[str, str], str]]:
+        """The budgets, their owners, and their last changes; blocks."""
         stored = self._store.budgets.all()
-        return stored, BudgetOwners.read(self._store.teams, [budget.budget for budget in stored])
+        owners = BudgetOwners.read(self._store.teams, [budget.budget for budget in stored])
+        return stored, owners, self._store.audit.last_changes(BUDGET_CHANGES)
 
     def _read_removed(self) -> Sequence[AuditEntryView]:
         """The newest removal of each budget that is gone; blocks."""

@@ -67,7 +67,7 @@ class CatalogEntries:
             if missing:
                 raise CallerError(f"{' and '.join(missing)}: missing.", code="invalid_policy")
             team = fields.get("team", EVERY)
-            return {**fields, "team": team, "name": f"{fields['alias']} of {team}"}
+            return {**fields, "team": team, "name": entry_name(kind, fields)}
         if not fields.get("name"):
             raise CallerError("name is missing; write a model's name.", code="invalid_policy")
         entry = {} if earlier is None else dict(earlier.fields)
@@ -211,6 +211,13 @@ class CatalogEntries:
         source = self._reloader.snapshot.source
         assert source is not None  # noqa: S101 - a gateway reads its catalog from files
         return source
+
+
+def entry_name(kind: str, fields: Mapping[str, Any]) -> str:
+    """The name by which the fields of a form are stored; "" where they lack it."""
+    if kind == "model_aliases":
+        return f"{fields.get('alias', '')} of {fields.get('team', EVERY)}"
+    return str(fields.get("name", ""))
 
 
 def _iso_day(text: str) -> str:

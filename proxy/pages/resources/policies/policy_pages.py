@@ -76,19 +76,20 @@ class PolicyPages(Pages):
     async def set_policy(self, viewer: Viewer, fields: FormFields) -> Response:
         """Sets a policy."""
         policy = policy_form(fields["table"])
-        await self.policies.set(viewer, policy.kind, policy_fields(policy.kind, fields))
+        values = policy_fields(policy.kind, fields)
+        await self.policies.set(viewer, policy.kind, values, fields.get("seen"))
         return redirect(policy.page)
 
     @form("/policies/remove")
     async def remove_policy(self, viewer: Viewer, fields: FormFields) -> Response:
         """Removes a policy."""
         policy = policy_form(fields["table"])
-        await self.policies.remove(viewer, policy.kind, fields["name"])
+        await self.policies.remove(viewer, policy.kind, fields["name"], fields.get("seen"))
         return redirect(policy.page)
 
     @form("/policies/undo")
     async def undo_policy(self, viewer: Viewer, fields: FormFields) -> Response:
         """Takes the last change of a policy back."""
         policy = policy_form(fields["table"])
-        await self.policies.undo(viewer, policy.kind, fields["name"])
+        await self.policies.undo(viewer, policy.kind, fields["name"], fields.get("seen"))
         return redirect(policy.page)

@@ -61,12 +61,15 @@ class PolicyPreview:
         dry_run: Its trial on the calls of yesterday; None for kinds that have none, and while the
             ledger is away.
         schedule: Its next sends; None where it is no scheduled report.
+        seen: Id of the last change of it in the audit log, which setting it must not lose; "" for
+            none.
         problems: Reasons that nothing can be sent, in sentences.
     """
 
     policy: Any
     toml: str
     toml_in_force: str
+    seen: str
     dry_run: DryRun | None = None
     schedule: ReportSchedule | None = None
     problems: Sequence[str] = ()

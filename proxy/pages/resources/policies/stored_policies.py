@@ -9,7 +9,7 @@ from dashboards.access import Action, Viewer
 from dashboards.views.access import AuditEntryView
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
-from proxy.pages.resources.policies.catalog_entries import CatalogEntries, CatalogEntry
+from proxy.pages.resources.policies.catalog_entries import CatalogEntries, CatalogEntry, entry_name
 from proxy.pages.resources.policies.policy_forms import (
     POLICY_FORMS,
     PolicyForm,
@@ -23,6 +23,7 @@ from proxy.pages.resources.policies.policy_previews import (
     report_schedule,
     sink_problems,
 )
+from proxy.pages.resources.policies.undo import change_to_undo, last_change_id
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
@@ -34,7 +35,8 @@ from proxy.services.policy_overlay import (
     settable_kinds,
 )
 from proxy.settings import Settings
-from proxy.store.sql.settings.stored_policies import NOUNS, StoredPolicy
+from proxy.store.sql.access.audit_log import last_id
+from proxy.store.sql.settings.stored_policies import NOUNS, StoredPolicy, policy_changes
 from proxy.store.sql.views.setup.dry_runs import DryRunQuestion, dry_run
 from proxy.store.sql.views.setup.price_trials import PriceQuestion, price_dry_run
 from proxy.store.store import Store
@@ -60,6 +62,7 @@ class StoredPolicyView:
         texts: The texts of its form, by field.
         in_force: False where the policies file has one of this name, or it cannot hold.
         changed_at: Seconds since the epoch.
+        change: Id of its last change in the audit log.
     """
 
     kind: str
@@ -69,6 +72,7 @@ class StoredPolicyView:
     in_force: bool
     changed_by: str
     changed_at: float
+    change: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +110,12 @@ class StoredPoliciesResource(Resource):
     async def list(self, viewer: SignedIn) -> StoredPoliciesView:
         """Policies that people set beside those of the policies file; those one may change."""
         check_allowed(viewer, Action.SCHEDULE_REPORTS)
-        stored = await self._ask("stored policies", self._store.policies.all)
-        if stored is None:
+        read = await self._ask("stored policies", self._read)
+        if read is None:
             return StoredPoliciesView(policies=None)
+        stored, changes = read
         seen = [policy for policy in stored if viewer.may(policy_form(policy.kind).action)]
-        return StoredPoliciesView(policies=[self._view(policy) for policy in seen])
+        return StoredPoliciesView(policies=[self._view(policy, changes) for policy in seen])
 
     async def removals(self, viewer: Viewer) -> Sequence[tuple[str, AuditEntryView]]:
         """Kind and removal of each policy that went in the last week and is still gone."""
@@ -120,6 +125,7 @@ class StoredPoliciesResource(Resource):
     async def preview(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> PolicyPreview:
         """A policy with its trial; raises as ``set``."""
         stored_as = policy_form(kind).stored_as
+        seen = await self._last_change_id(stored_as, fields)
         policy, composed = await self._check_form(viewer, kind, fields)
         earlier = await self._find(stored_as, policy.name)
         before = None if earlier is None else earlier.fields
@@ -131,6 +137,7 @@ class StoredPoliciesResource(Resource):
             policy=policy,
             toml=_toml(stored_as, composed),
             toml_in_force="" if before is None else _toml(stored_as, before),
+            seen=seen,
             **await self._trial(kind, policy, fields),
         )
 
@@ -183,32 +190,37 @@ class StoredPoliciesResource(Resource):
         question = DryRunQuestion(policy, self._now(), self._tariffs())
         return {"dry_run": await answer_or_none(self._ask, dry_run, question)}
 
-    async def set(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> None:
+    async def set(
+        self, viewer: Viewer, kind: str, fields: Mapping[str, Any], seen: str | None = None
+    ) -> None:
         """Sets a policy; gateways follow within seconds.
+
+        Args:
+            seen: Id of the last change of it that the viewer saw; None for the last until now.
 
         Raises:
             CallerError: It breaks a rule, its team does not exist, the policies file has one of
-                this name, there are too many, or it cannot take effect.
+                this name, there are too many, another change came since, or it cannot take effect.
         """
+        stored_as = policy_form(kind).stored_as
+        if seen is None:
+            seen = await self._last_change_id(stored_as, fields)
         _, composed = await self._check_form(viewer, kind, fields)
-        await self._keep(viewer, policy_form(kind).stored_as, composed)
+        await self._keep(viewer, stored_as, composed, seen)
 
-    async def _keep(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> None:
+    async def _keep(self, viewer: Viewer, kind: str, fields: Mapping[str, Any], seen: str) -> None:
         now = self._now()
         try:
-            await self._store.ask(self._store.policies.set, kind, fields, viewer.name, now)
+            await self._store.ask(self._store.policies.set, kind, fields, viewer.name, now, seen)
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_policies") from None
         await self._apply()
 
-    async def remove(self, viewer: Viewer, kind: str, name: str) -> None:
-        """Removes a policy that people set."""
-        form = policy_form(kind)
-        check_allowed(viewer, form.action)
-        kind = form.stored_as
-        if not await self._store.ask(
-            self._store.policies.remove, kind, name, viewer.name, self._now()
-        ):
+    async def remove(self, viewer: Viewer, kind: str, name: str, seen: str | None = None) -> None:
+        """Removes a policy that people set, unless a change came after the one that was seen."""
+        check_allowed(viewer, policy_form(kind).action)
+        remove, stored_as = self._store.policies.remove, policy_form(kind).stored_as
+        if not await self._store.ask(remove, stored_as, name, viewer.name, self._now(), seen):
             raise CallerError(
                 "No policy of this name was set here; change those of the policies file there.",
                 code="unknown_policy",
@@ -216,22 +228,25 @@ class StoredPoliciesResource(Resource):
             )
         await self._apply()
 
-    async def undo(self, viewer: Viewer, kind: str, name: str) -> None:
-        """Takes the last change of a policy back: it becomes what it was before, or goes."""
+    async def undo(self, viewer: Viewer, kind: str, name: str, seen: str | None = None) -> None:
+        """Takes the last change of a policy back: it becomes what it was before, or goes.
+
+        Args:
+            seen: Id of that change, as the viewer saw it; None for whichever is the last.
+        """
         form = policy_form(kind)
         check_allowed(viewer, form.action)
-        kind = form.stored_as
-        try:
-            before = await self._store.ask(self._store.policies.before_last_change, kind, name)
-        except ValueError as error:
-            raise CallerError(
-                f"There is nothing to take back: {error}.", code="unknown_policy", status=404
-            ) from None
-        if before is None:
-            await self.remove(viewer, kind, name)
+        actions = policy_changes(form.stored_as)
+        last = await change_to_undo(self._store, name, actions, seen)
+        if last.before is None:
+            await self.remove(viewer, kind, name, last.id)
         else:
-            await self._check_policy(viewer, kind, before)
-            await self._keep(viewer, kind, before)
+            await self._check_policy(viewer, form.stored_as, last.before)
+            await self._keep(viewer, form.stored_as, last.before, last.id)
+
+    async def _last_change_id(self, kind: str, fields: Mapping[str, Any]) -> str:
+        """Id of the last change of the policy that fields stand for; "" for none."""
+        return await last_change_id(self._store, entry_name(kind, fields), policy_changes(kind))
 
     async def _check_policy(self, viewer: Viewer, kind: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401 - by kind
         """The policy of these fields, if the viewer may set it; else raises CallerError."""
@@ -285,7 +300,9 @@ class StoredPoliciesResource(Resource):
             for tariffs in [(route.tariff for route in model.routes if route.tariff)]
         }
 
-    def _view(self, stored: StoredPolicy) -> StoredPolicyView:
+    def _view(
+        self, stored: StoredPolicy, changes: Mapping[tuple[str, str], str]
+    ) -> StoredPolicyView:
         return StoredPolicyView(
             kind=stored.kind,
             name=stored.name,
@@ -294,6 +311,7 @@ class StoredPoliciesResource(Resource):
             in_force=self._is_in_force(stored),
             changed_by=stored.changed_by,
             changed_at=stored.changed_at,
+            change=last_id(changes, stored.name, policy_changes(stored.kind)),
         )
 
     def _is_in_force(self, stored: StoredPolicy) -> bool:
@@ -301,6 +319,11 @@ class StoredPoliciesResource(Resource):
             return self._catalog.is_in_force(stored)
         in_file = policy_names(self._reloader.file_policies, stored.kind)
         return stored.name in policy_names(self._reloader.snapshot.policies, stored.kind) - in_file
+
+    def _read(self) -> tuple[Sequence[StoredPolicy], Mapping[tuple[str, str], str]]:
+        """The policies and their last changes; blocks."""
+        actions = [action for kind in NOUNS for action in policy_changes(kind)]
+        return self._store.policies.all(), self._store.audit.last_changes(actions)
 
     def _read_removed(self) -> Sequence[tuple[str, AuditEntryView]]:
         """The newest removal of each policy that is gone; blocks."""

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
-from sqlalchemy import Connection, Engine, RowMapping, Select, and_, insert, select
+from sqlalchemy import Connection, Engine, RowMapping, Select, and_, func, insert, select
 
 from dashboards.views.access import AuditEntryView
+from proxy.errors import CallerError
 from proxy.store.sql.access.access_tables import audit_log
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.rows import record_of
@@ -43,8 +46,50 @@ class AuditedChange:
     after: Facts | None = None
 
 
-def record_change(connection: Connection, change: AuditedChange, now: float) -> None:
-    """Write a change down in the transaction that makes it, so that neither is kept alone."""
+def changed_meanwhile_error(change: AuditEntryView | None) -> CallerError:
+    """The refusal of a change after another that its author did not see; it would be lost."""
+    newer = "somebody"
+    if change is not None:
+        at = datetime.fromtimestamp(change.at, UTC)
+        newer = f"{change.who} ({change.action} {change.subject}, {at:%Y-%m-%d %H:%M:%S} UTC)"
+    return CallerError(
+        f"This was changed after the page was shown, by {newer}. Nothing was done; load the page"
+        " again, and then decide.",
+        code="changed_meanwhile",
+        status=409,
+    )
+
+
+def check_last_change(
+    connection: Connection,
+    seen: str | None,
+    subject: str,
+    actions: Collection[str],
+    team: str | None = None,
+) -> None:
+    """Check, in the transaction that changes a subject, that nobody else did meanwhile.
+
+    Args:
+        seen: Id of the last of these changes that the author saw, "" for none; None where they
+            would change whatever is there.
+        team: Id of the team, for subjects that are unique within one alone.
+
+    Raises:
+        CallerError: The last change is another.
+    """
+    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time
+        lock = crc32(f"{team}:{subject}".encode())
+        connection.execute(select(func.pg_advisory_xact_lock(lock)))
+    if seen is None:
+        return
+    row = connection.execute(_last_change(subject, actions, team)).mappings().first()
+    last = None if row is None else _entry(row)
+    if seen != ("" if last is None else last.id):
+        raise changed_meanwhile_error(last)
+
+
+def record_change(connection: Connection, change: AuditedChange, now: float) -> str:
+    """Write a change down in the transaction that makes it, and return its id."""
     values = {
         "id": f"{_first_id(now)}{token_hex(_RANDOM_BYTES)}",
         "at": now,
@@ -56,6 +101,7 @@ def record_change(connection: Connection, change: AuditedChange, now: float) -> 
         "after": _json(change.after),
     }
     connection.execute(insert(audit_log).values(values))
+    return str(values["id"])
 
 
 class AuditLog:
@@ -106,30 +152,37 @@ class AuditLog:
         )
         return self._entries(query)
 
+    def last_change(self, subject: str, actions: Collection[str]) -> AuditEntryView | None:
+        """The last of these changes of a subject; None where there was none."""
+        return next(iter(self._entries(_last_change(subject, actions))), None)
+
+    def last_changes(self, actions: Collection[str]) -> Mapping[tuple[str, str], str]:
+        """Id of the last change of each action and subject."""
+        table = audit_log.c
+        query = (
+            select(table.action, table.subject, func.max(table.id))
+            .where(table.action.in_(sorted(actions)))
+            .group_by(table.action, table.subject)
+        )
+        with read_transaction(self._engine) as connection:
+            return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+
     def _entries(self, query: Select[Any]) -> Sequence[AuditEntryView]:
         with read_transaction(self._engine) as connection:
             return [_entry(row) for row in connection.execute(query).mappings()]
 
 
-def text_before_last_change(engine: Engine, subject: str, actions: Collection[str]) -> str | None:
-    """A subject before the last of these changes, as JSON; None where there was nothing.
+def last_id(changes: Mapping[tuple[str, str], str], subject: str, actions: Collection[str]) -> str:
+    """Id of the last of some changes of a subject, of those by action and subject; "" for none."""
+    return max((changes.get((action, subject), "") for action in actions), default="")
 
-    Raises:
-        ValueError: There was no such change.
-    """
+
+def _last_change(subject: str, actions: Collection[str], team: str | None = None) -> Select[Any]:
+    """The last of these changes of a subject."""
     table = audit_log.c
-    query = (
-        select(table.before)
-        .where(table.subject == subject, table.action.in_(sorted(actions)))
-        .order_by(table.id.desc())
-        .limit(1)
-    )
-    with read_transaction(engine) as connection:
-        row = connection.execute(query).first()
-    if row is None:
-        raise ValueError("no change of it is known")
-    before: str | None = row.before
-    return before
+    is_meant = and_(table.subject == subject[:_MAX_TEXT_CHARS], table.action.in_(sorted(actions)))
+    query = select(audit_log).where(is_meant).order_by(table.id.desc()).limit(1)
+    return query if team is None else query.where(table.team == team)
 
 
 def _first_id(moment: float) -> str:

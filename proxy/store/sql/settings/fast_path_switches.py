@@ -3,10 +3,10 @@
 from contextlib import suppress
 from typing import Final
 
-from sqlalchemy import Engine, delete, func, insert, select
+from sqlalchemy import Connection, Engine, delete, func, insert, select
 
 from proxy.store.sql import schema
-from proxy.store.sql.access.audit_log import AuditedChange, record_change
+from proxy.store.sql.access.audit_log import AuditedChange, check_last_change, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros
 from slo.policies.fast_path_switches import FastPathSwitch, SwitchedPart
@@ -35,37 +35,61 @@ class FastPathSwitches:
                     switches.append(FastPathSwitch(team, feature, SwitchedPart(part)))
         return switches
 
-    def turn_off(self, place: tuple[str, str], part: SwitchedPart, who: str, now: float) -> bool:
-        """Turn a part off for a feature; False if it is off already.
+    def turn_off(
+        self,
+        place: tuple[str, str],
+        part: SwitchedPart,
+        who: str,
+        now: float,
+        seen: str | None = None,
+    ) -> str:
+        """Turn a part off for a feature; the change's id, "" if it is off already.
 
         Args:
             place: The team's id and the feature.
+            seen: Id of the last change of the switch that the author saw; None to set it anyhow.
 
         Raises:
+            CallerError: Its last change is another.
             ValueError: As many parts are off for the team as there may be.
         """
         table, row = schema.fast_path_switches, _row(place, part)
         with write_transaction(self._engine) as connection:
+            _check_last_change(connection, seen, place, part)
             count = connection.execute(
                 select(func.count()).select_from(table).where(table.c.team == place[0])
             ).scalar_one()
             if connection.execute(select(table.c.part).filter_by(**row)).first() is not None:
-                return False
+                return ""
             if count >= MAX_SWITCHES:
                 raise ValueError(f"{MAX_SWITCHES} parts are off for this team; turn one on first")
             values = {**row, "changed_by": who, "changed_at": micros(now)}
             connection.execute(insert(table).values(values))
-            record_change(connection, _change("disable", place, part, who), now)
-        return True
+            return record_change(connection, _change("disable", place, part, who), now)
 
-    def turn_on(self, place: tuple[str, str], part: SwitchedPart, who: str, now: float) -> bool:
-        """Let a part follow its rules again; False if it was not off."""
+    def turn_on(
+        self,
+        place: tuple[str, str],
+        part: SwitchedPart,
+        who: str,
+        now: float,
+        seen: str | None = None,
+    ) -> str:
+        """Let a part follow its rules again, as ``turn_off``; "" if it was not off."""
         table = schema.fast_path_switches
         with write_transaction(self._engine) as connection:
+            _check_last_change(connection, seen, place, part)
             if not connection.execute(delete(table).filter_by(**_row(place, part))).rowcount:
-                return False
-            record_change(connection, _change("enable", place, part, who), now)
-        return True
+                return ""
+            return record_change(connection, _change("enable", place, part, who), now)
+
+
+def _check_last_change(
+    connection: Connection, seen: str | None, place: tuple[str, str], part: SwitchedPart
+) -> None:
+    change = _change("enable", place, part, "")
+    actions = [f"{verb} {part.value}" for verb in ("enable", "disable")]
+    check_last_change(connection, seen, change.subject, actions, place[0])
 
 
 def _row(place: tuple[str, str], part: SwitchedPart) -> dict[str, str]:

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Engine, delete, select, update
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import (
     AuditedChange,
+    check_last_change,
     record_change,
-    text_before_last_change,
 )
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.rows import read_records, record_of, update_clause, upsert
@@ -18,18 +18,11 @@ from proxy.store.sql.rows import read_records, record_of, update_clause, upsert
 _SET: Final = upsert(schema.pins, update_clause("level", "until", "why", "who"))
 PIN_ACTION: Final = "pin objective"
 RELEASE_ACTION: Final = "release objective"
+PIN_CHANGES: Final = (PIN_ACTION, RELEASE_ACTION)
 #: Pins that are told of.
 _MAX_PINS: Final = 1_000
 #: Seconds a pin is remembered after its end, for those who look at what happened.
 _RETENTION_S: Final = 90 * 86_400.0
-
-
-class _PinFacts(msgspec.Struct, frozen=True):
-    """A pin as the audit log has it."""
-
-    level: int
-    until: float
-    why: str
 
 
 class PinRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,10 +48,19 @@ class Pins:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def set(self, pin: PinRow) -> None:
-        """Pin an objective; an earlier pin of it ends."""
+    def set(self, pin: PinRow, seen: str | None = None) -> None:
+        """Pin an objective; an earlier pin of it ends.
+
+        Args:
+            seen: Id of the last pin or release of it that the author saw, "" for none; None to
+                pin it anyhow.
+
+        Raises:
+            CallerError: The last is another.
+        """
         table = schema.pins
         with write_transaction(self._engine) as connection:
+            check_last_change(connection, seen, pin.objective, PIN_CHANGES)
             connection.execute(delete(table).where(table.c.until < pin.made - _RETENTION_S))
             before = _current_facts(connection, pin.objective, pin.made)
             _end(connection, pin.objective, pin.made)
@@ -72,30 +74,15 @@ class Pins:
             )
             record_change(connection, change, pin.made)
 
-    def release(self, objective: str, now: float, who: str = "") -> bool:
-        """Take the pin of an objective back, which ends now; False if there was none."""
+    def release(self, objective: str, now: float, who: str = "", seen: str | None = None) -> bool:
+        """End the pin of an objective as ``set`` sets it; False if there was none."""
         with write_transaction(self._engine) as connection:
+            check_last_change(connection, seen, objective, PIN_CHANGES)
             before = _current_facts(connection, objective, now)
             if not _end(connection, objective, now):
                 return False
             change = AuditedChange(who=who, action=RELEASE_ACTION, subject=objective, before=before)
             record_change(connection, change, now)
-        return True
-
-    def undo(self, objective: str, now: float, who: str) -> bool:
-        """Take the last pin or release of an objective back; False where that changes nothing.
-
-        A pin of before whose time is over is not set again.
-
-        Raises:
-            ValueError: It was never pinned.
-        """
-        text = text_before_last_change(self._engine, objective, (PIN_ACTION, RELEASE_ACTION))
-        before = None if text is None else msgspec.json.decode(text, type=_PinFacts)
-        if before is None or before.until <= now:
-            return self.release(objective, now, who)
-        facts = msgspec.structs.asdict(before)
-        self.set(PinRow(objective=objective, made=now, who=who, **facts))
         return True
 
     def current_pins(self, now: float) -> Mapping[str, PinRow]:

@@ -7,12 +7,13 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, Engine, delete, func, select
 
+from dashboards.views.access import AuditEntryView
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import (
     AuditedChange,
     Facts,
+    check_last_change,
     record_change,
-    text_before_last_change,
 )
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.rows import update_clause, upsert
@@ -74,18 +75,6 @@ class StoredBudgets:
             count, latest = connection.execute(query.select_from(schema.stored_budgets)).one()
         return int(count), int(latest)
 
-    def before_last_change(self, name: str) -> Budget | None:
-        """The budget of this name before its last change; None where there was none.
-
-        Raises:
-            ValueError: No change of it is in the audit log, or the budget cannot be read.
-        """
-        before = text_before_last_change(self._engine, name, BUDGET_CHANGES)
-        try:
-            return None if before is None else _decode(before)
-        except msgspec.DecodeError as error:
-            raise ValueError("what was before cannot be read") from error
-
     def set(
         self,
         budget: Budget,
@@ -94,19 +83,23 @@ class StoredBudgets:
         team: str | None = None,
         *,
         has_share: bool = False,
+        seen: str | None = None,
     ) -> None:
         """Set a budget, in place of the one of its name.
 
         Args:
             team: Id of the team it is about, for the audit log; None for no team alone.
             has_share: True if budgets about this team may take no more than a team's share.
+            seen: Id of its last change that the author saw, "" for none; None to set it anyhow.
 
         Raises:
+            CallerError: Its last change is another.
             ValueError: There are as many as there may be.
         """
         table = schema.stored_budgets
         row = {"name": budget.name, "text": _encode(budget).decode(), "changed_by": who}
         with write_transaction(self._engine) as connection:
+            check_last_change(connection, seen, budget.name, BUDGET_CHANGES)
             before = _facts(connection, budget.name)
             if before is None:
                 _check_room(connection, team if has_share else None)
@@ -122,10 +115,19 @@ class StoredBudgets:
             )
             record_change(connection, change, now)
 
-    def remove(self, name: str, who: str, now: float, team: str | None = None) -> bool:
-        """Remove a budget; False if there is none of this name."""
+    def remove(
+        self,
+        name: str,
+        who: str,
+        now: float,
+        team: str | None = None,
+        *,
+        seen: str | None = None,
+    ) -> bool:
+        """Remove a budget as ``set`` sets it; False if there is none of this name."""
         table = schema.stored_budgets
         with write_transaction(self._engine) as connection:
+            check_last_change(connection, seen, name, BUDGET_CHANGES)
             before = _facts(connection, name)
             if before is None:
                 return False
@@ -175,6 +177,18 @@ def _facts(connection: Connection, name: str) -> Facts | None:
         return None
     fields: dict[str, Any] = msgspec.json.decode(text)
     return fields
+
+
+def budget_before(change: AuditEntryView) -> Budget | None:
+    """The budget before a change of it; None where there was none.
+
+    Raises:
+        ValueError: A newer version wrote what was before.
+    """
+    try:
+        return None if change.before is None else msgspec.convert(change.before, Budget)
+    except msgspec.ValidationError as error:
+        raise ValueError("what was before cannot be read") from error
 
 
 def budgets_beside(file: Sequence[Budget], stored: Sequence[Budget]) -> tuple[Budget, ...]:

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Engine, delete, func, select
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import (
     AuditedChange,
+    check_last_change,
     record_change,
-    text_before_last_change,
 )
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.rows import update_clause, upsert
@@ -79,14 +79,21 @@ class StoredPolicies:
             count, latest = connection.execute(query.select_from(table)).one()
         return int(count), int(latest)
 
-    def set(self, kind: str, fields: PolicyFields, who: str, now: float) -> None:
+    def set(
+        self, kind: str, fields: PolicyFields, who: str, now: float, seen: str | None = None
+    ) -> None:
         """Set a policy, in place of the one of its kind and name.
 
+        Args:
+            seen: Id of its last change that the author saw, "" for none; None to set it anyhow.
+
         Raises:
+            CallerError: Its last change is another.
             ValueError: There are as many as there may be.
         """
         table, name = schema.stored_policies, fields["name"]
         with write_transaction(self._engine) as connection:
+            check_last_change(connection, seen, name, policy_changes(kind))
             before = _fields(connection, kind, name)
             count = connection.execute(select(func.count()).select_from(table)).scalar_one()
             if before is None and count >= MAX_STORED_POLICIES:
@@ -99,10 +106,11 @@ class StoredPolicies:
             verb = _VERBS[0] if before is None else _VERBS[1]
             record_change(connection, _change(verb, kind, name, who, before, fields), now)
 
-    def remove(self, kind: str, name: str, who: str, now: float) -> bool:
-        """Remove a policy; False if there is none of this kind and name."""
+    def remove(self, kind: str, name: str, who: str, now: float, seen: str | None = None) -> bool:
+        """Remove a policy as ``set`` sets it; False if there is none of this kind and name."""
         table = schema.stored_policies
         with write_transaction(self._engine) as connection:
+            check_last_change(connection, seen, name, policy_changes(kind))
             before = _fields(connection, kind, name)
             if before is None:
                 return False
@@ -110,15 +118,10 @@ class StoredPolicies:
             record_change(connection, _change(_VERBS[2], kind, name, who, before, None), now)
         return True
 
-    def before_last_change(self, kind: str, name: str) -> PolicyFields | None:
-        """The fields of a policy before its last change; None where there was none.
 
-        Raises:
-            ValueError: No change of it is in the audit log.
-        """
-        actions = [f"{verb} {NOUNS[kind]}" for verb in _VERBS]
-        before = text_before_last_change(self._engine, name, actions)
-        return None if before is None else msgspec.json.decode(before)
+def policy_changes(kind: str) -> Sequence[str]:
+    """Words of the audit log for changes of a kind."""
+    return [f"{verb} {NOUNS[kind]}" for verb in _VERBS]
 
 
 def _fields(connection: Connection, kind: str, name: str) -> PolicyFields | None:

@@ -77,7 +77,7 @@ def test_prices_hold_from_their_day_on_and_are_taken_back(dashboard: Dashboard) 
     page = text_of(dashboard.ask_as(Role.ADMIN, "GET", "/admin/models"))
     assert "your own file, or set here" in page
 
-    assert submit(dashboard, "undo", {"table": "models", "name": "gpt-5.4"}).status == 303
+    assert submit(dashboard, "undo", {"table": "prices", "name": "gpt-5.4"}).status == 303
     assert input_price(dashboard, 1_900_000_000.0) == 2_500_000_000
 
 

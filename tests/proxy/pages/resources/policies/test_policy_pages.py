@@ -89,6 +89,24 @@ def test_undo_restores_the_ceiling_before_its_last_change(dashboard: Dashboard) 
     assert limits_in_force(dashboard) == {"cent": CENT}
 
 
+def test_a_ceiling_that_another_person_changed_meanwhile_is_not_overwritten(
+    dashboard: Dashboard,
+) -> None:
+    place = {"table": "ceilings", "name": "cent"}
+    store_ceiling(dashboard, "0.01", ago=20)
+    preview = submit(dashboard, "preview", CEILING).body.decode()
+    seen = preview.partition('name="seen" value="')[2].partition('"')[0]
+    page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/objectives").body.decode()
+    assert page.count(f'name="seen" value="{seen}"') == 2
+    store_ceiling(dashboard, "0.05", ago=10)
+
+    for path, fields in (("set", CEILING), ("undo", place), ("remove", place)):
+        answer = submit(dashboard, path, {**fields, "seen": seen})
+        assert answer.status == 409
+        assert "changed after the page was shown, by ann" in answer.body.decode()
+    assert [one.fields["limit"] for one in dashboard.store.policies.all()] == ["0.05"]
+
+
 def test_a_removed_ceiling_is_offered_for_a_week_and_restored(dashboard: Dashboard) -> None:
     store_ceiling(dashboard, "0.01", ago=20)
     dashboard.store.policies.remove("ceilings", "cent", "ann", NOW - 10)

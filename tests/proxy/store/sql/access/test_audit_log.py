@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from compaction.policy import CompactionMode
 from proxy.records.feature_mode import LayoutScope, PlanningMode
-from proxy.store.sql.access.audit_log import AuditedChange, AuditLog
+from proxy.store.sql.access.audit_log import AuditedChange, AuditLog, last_id
 from proxy.store.sql.access.teams import KeyLimits, Teams
 from proxy.store.sql.settings.compactions import Compactions
 from proxy.store.sql.settings.layouts import Layouts
@@ -46,6 +46,20 @@ def test_changes_of_a_period_are_found_by_their_actions(log: AuditLog) -> None:
     entries = log.changes_between(NOW, NOW + 3, {"reload"}, 10)
     assert [entry.subject for entry in entries] == ["2", "0"]
     assert len(log.changes_between(NOW, NOW + 9, {"reload", "pin"}, 3)) == 3
+
+
+def test_the_last_change_of_a_subject_is_known_by_its_actions(log: AuditLog) -> None:
+    for second, action in enumerate(("pin", "release", "reload")):
+        log.append(AuditedChange(who="ann", action=action, subject="x"), NOW + second)
+    log.append(AuditedChange(who="ann", action="pin", subject="y"), NOW + 9)
+
+    last = log.last_change("x", ("pin", "release"))
+    assert last is not None
+    assert last.action == "release"
+    assert log.last_change("z", ("pin",)) is None
+    changes = log.last_changes(("pin", "release"))
+    assert last_id(changes, "x", ("pin", "release")) == last.id
+    assert last_id(changes, "z", ("pin",)) == ""
 
 
 def test_changes_of_teams_and_keys_are_written_down_without_the_secret(

@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import Engine, insert
 
+from proxy.errors import CallerError
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import AuditLog
 from proxy.store.sql.access.teams import Teams
@@ -76,3 +77,13 @@ def test_beyond_the_bound_a_team_turns_nothing_more_off_and_others_do(
     with pytest.raises(ValueError, match="200 parts are off for this team"):
         switches.turn_off((team, "faq"), CACHE, "ann", NOW)
     assert switches.turn_off((other, "faq"), CACHE, "bob", NOW)
+
+
+def test_a_switch_is_not_set_back_after_a_change_that_was_not_seen(switches, team):
+    ours = switches.turn_off((team, "faq"), CACHE, "ann", NOW)
+    theirs = switches.turn_on((team, "faq"), CACHE, "bob", NOW + 1)
+    switches.turn_off((team, "faq"), CACHE, "bob", NOW + 2, theirs)
+
+    with pytest.raises(CallerError, match="by bob"):
+        switches.turn_on((team, "faq"), CACHE, "ann", NOW + 3, ours)
+    assert len(switches.all()) == 1

@@ -3,8 +3,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import insert
 
+from proxy.errors import CallerError
 from proxy.store.sql import schema
-from proxy.store.sql.settings.pins import PinRow, Pins
+from proxy.store.sql.access.audit_log import AuditLog
+from proxy.store.sql.settings.pins import PIN_CHANGES, PinRow, Pins
 
 NOW = 1_790_000_000.0
 
@@ -50,30 +52,17 @@ def test_of_two_that_hold_by_a_clock_behind_what_was_said_last_counts(pins):
     assert pins.current_pins(NOW)["chat-ttft"].level == 0
 
 
-def test_a_pin_is_undone_by_its_release_and_a_release_by_the_pin_before(pins):
-    pins.set(pin(who="ann"))
-    assert pins.undo("chat-ttft", NOW + 5, "bob") is True
-    assert pins.current_pins(NOW + 5) == {}
+def test_a_pin_or_release_is_refused_after_a_change_that_its_author_did_not_see(pins, engine):
+    pins.set(pin(who="ann"), "")
+    last = AuditLog(engine).last_change("chat-ttft", PIN_CHANGES)
+    assert last is not None
+    pins.set(pin(level=0, made=NOW + 1, who="bob"), last.id)
 
-    assert pins.undo("chat-ttft", NOW + 6, "bob") is True
-    assert pins.current_pins(NOW + 6) == {"chat-ttft": pin(made=NOW + 6, who="bob")}
-
-
-def test_a_pin_in_place_of_another_is_undone_by_the_other(pins):
-    pins.set(pin())
-    pins.set(pin(level=0, why="over", made=NOW + 1))
-
-    assert pins.undo("chat-ttft", NOW + 2, "bob") is True
-    assert pins.current_pins(NOW + 2)["chat-ttft"].level == 1
-
-
-def test_a_pin_whose_time_is_over_is_not_set_again(pins):
-    pins.set(pin(until=NOW + 10))
-    pins.release("chat-ttft", NOW + 5)
-
-    assert pins.undo("chat-ttft", NOW + 11, "bob") is False
-    with pytest.raises(ValueError, match="no change"):
-        pins.undo("never", NOW + 11, "bob")
+    with pytest.raises(CallerError, match=r"by bob \(pin objective chat-ttft, 2026-09-21 "):
+        pins.set(pin(level=2, made=NOW + 2), last.id)
+    with pytest.raises(CallerError, match="changed after"):
+        pins.release("chat-ttft", NOW + 2, "ann", last.id)
+    assert pins.current_pins(NOW + 2)["chat-ttft"].level == 0
 
 
 def test_a_pin_is_taken_back_once(pins):

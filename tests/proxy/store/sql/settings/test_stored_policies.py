@@ -3,9 +3,10 @@
 import pytest
 from sqlalchemy import Engine
 
+from proxy.errors import CallerError
 from proxy.store.sql.access.audit_log import AuditLog
 from proxy.store.sql.settings import stored_policies
-from proxy.store.sql.settings.stored_policies import StoredPolicies
+from proxy.store.sql.settings.stored_policies import StoredPolicies, policy_changes
 
 CENT = {"name": "cent", "limit": "0.01"}
 DIME = {"name": "cent", "limit": "0.1", "cheaper": ["small"]}
@@ -55,13 +56,22 @@ def test_changes_are_audited_with_the_fields_before_and_after(
     ]
 
 
-def test_fields_before_the_last_change_are_known(policies: StoredPolicies) -> None:
-    policies.set("ceilings", CENT, "ann", 10.0)
-    assert policies.before_last_change("ceilings", "cent") is None
-    policies.remove("ceilings", "cent", "ann", 20.0)
-    assert policies.before_last_change("ceilings", "cent") == CENT
-    with pytest.raises(ValueError, match="no change of it"):
-        policies.before_last_change("objectives", "cent")
+def test_a_change_that_its_author_did_not_see_is_not_lost(
+    engine: Engine, policies: StoredPolicies
+) -> None:
+    log, actions = AuditLog(engine), policy_changes("ceilings")
+    policies.set("ceilings", CENT, "ann", 10.0, "")
+    last = log.last_change("cent", actions)
+    assert last is not None
+    policies.set("ceilings", DIME, "bob", 20.0, last.id)
+
+    with pytest.raises(CallerError, match="by bob"):
+        policies.set("ceilings", CENT, "ann", 30.0, last.id)
+    with pytest.raises(CallerError, match="changed after"):
+        policies.remove("ceilings", "cent", "ann", 30.0, last.id)
+    with pytest.raises(CallerError, match="changed after"):
+        policies.set("ceilings", CENT, "ann", 30.0, "")
+    assert [policy.fields for policy in policies.all()] == [DIME]
 
 
 def test_a_policy_that_is_not_there_is_not_removed(policies: StoredPolicies) -> None:
