@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from slo.alert import format_amount
+from slo.budgets.budget import BudgetUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +179,10 @@ class AuditPage:
     next: str | None
 
 
+#: Names of values that are seconds since the epoch.
+_MOMENTS: Final = frozenset({"until", "expires"})
+
+
 def changed_values(entry: AuditEntryView) -> Sequence[tuple[str, str, str]]:
     """Name, value before and value after of what an entry changed; "" where there is none."""
     before, after = entry.before or {}, entry.after or {}
@@ -188,6 +196,10 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if name == "limit" and values.get("unit") == "usd" and isinstance(value, int):
+        return format_amount(BudgetUnit.USD, value)
+    if name in _MOMENTS and isinstance(value, int | float):
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC"
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)

@@ -39,3 +39,16 @@ def test_a_thing_that_was_made_or_is_gone_shows_all_of_its_values() -> None:
     ]
     assert changed_values(entry(values, None))[0] == ("name", "ci", "")
     assert changed_values(entry(None, None)) == []
+
+
+def test_a_limit_is_shown_in_dollars_and_a_moment_as_a_time() -> None:
+    budget = {"limit": 5_000_000_000, "unit": "usd"}
+    requests = {"limit": 500, "unit": "requests"}
+
+    assert changed_values(entry(budget, budget | {"limit": 20_000_000_000})) == [
+        ("limit", "$5", "$20")
+    ]
+    assert changed_values(entry(None, requests))[0] == ("limit", "", "500")
+    assert changed_values(entry(None, {"until": 1_796_116_596.666})) == [
+        ("until", "", "2026-12-01 09:16:36 UTC")
+    ]
