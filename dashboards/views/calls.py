@@ -7,7 +7,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow:
-    """The end of one call; costs are those of its last attempt.
+    """The end of one call, and the cost of all its attempts.
 
     Attributes:
         started: Arrival, in seconds since the epoch.
@@ -15,7 +15,9 @@ class CallRow:
         model: The model that answered, or was tried last.
         route: The route tried last; "" where it was refused before.
         outcome: ``answered``, ``refused``, ``failed``, ``broken`` or ``hung_up``.
-        prompt_tokens: Tokens of the prompt; null where unknown.
+        cost_nanos: Effective cost of all attempts; null where one is unknown.
+        prompt_tokens: Tokens of the prompt; null where unknown. They are the last attempt's, as all
+            that follows.
         cache_read_tokens: Those of them read from a cache.
         generated_tokens: Tokens of the answer.
         ttft: Seconds to the first content byte; null without one.

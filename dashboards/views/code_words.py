@@ -9,6 +9,10 @@ CODE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         # Outcomes
         "broken": "broke off",
         "hung_up": "caller left",
+        # Windows that end now
+        "15m": "15 minutes",
+        "1h": "hour",
+        "6h": "6 hours",
         # Reasons for a miss
         "below_minimum": "below the cache's minimum",
         "elsewhere": "in another cache",

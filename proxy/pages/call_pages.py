@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from dashboards.access import Action
 from dashboards.views.cache_health import CacheDimension
+from dashboards.views.minutes import MinutesWindow
 from proxy.pages.resources.api import API_PATH
 from proxy.pages.resources.ledger.cache_health import CacheHealth, CacheQuery
 from proxy.pages.resources.ledger.calls import Calls, CallsQuery, Outcomes
@@ -40,13 +41,14 @@ class CallPages(Pages):
             "calls.html",
             viewer,
             params=dict(request.query_params),
-            first=period.first,
-            last=period.end - timedelta(days=1),
+            first=period.first if query.is_of_days else None,
+            last=period.end - timedelta(days=1) if query.is_of_days else None,
+            windows=get_args(MinutesWindow),
             tz=period.zone,
             outcomes=get_args(Outcomes),
             sort=query.sort,
             file=f"{API_PATH}/calls.csv",
-            can_follow=period.bounds[1] > now and not query.after and query.sort == "time",
+            can_follow=query.moments(now)[1] > now and not query.after and query.sort == "time",
         )
         return html_response(await self.calls.calls(viewer, query, page))
 

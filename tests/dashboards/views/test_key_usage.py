@@ -9,7 +9,7 @@ from tests.fakes.receipts import a_receipt
 
 
 def calls(*durations: float, **fields: object) -> list[CallRow]:
-    row = call_row(a_receipt(0), {})
+    row = call_row(a_receipt(0), 1, {})
     changed: dict[str, object] = {"outcome": "answered", **fields}
     return [replace(row, duration=duration, **changed) for duration in durations]  # type: ignore[arg-type]
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import deque
+from datetime import datetime
 from html import unescape
 from types import SimpleNamespace
 from typing import Any, cast
@@ -301,7 +302,13 @@ def test_an_error_of_the_last_minutes_leads_to_its_calls_by_the_same_filters(
     pages: CallPagesBrowser,
 ) -> None:
     failed = a_receipt(
-        3, started=NOW - 57, team=pages.team, feature="chat", outcome=Outcome.FAILED, error="boom"
+        3,
+        call_id=id_floor(NOW - 57),
+        started=NOW - 57,
+        team=pages.team,
+        feature="chat",
+        outcome=Outcome.FAILED,
+        error="boom",
     )
     inserter(pages.store._engine)([failed])
 
@@ -309,8 +316,26 @@ def test_an_error_of_the_last_minutes_leads_to_its_calls_by_the_same_filters(
         r'/calls\?([^"]+)">boom', pages.text("/now?feature=chat&window=6h&by=team")
     )
 
-    wanted = {"feature": ["chat"], "error": ["boom"], "window": ["6h"]}
-    assert parse_qs(unescape(query)) == wanted
+    wanted = parse_qs(unescape(query))
+    since, until = (datetime.fromisoformat(wanted.pop(name)[0]) for name in ("since", "until"))
+    assert wanted == {"feature": ["chat"], "outcome": ["error"], "ended_with": ["boom"]}
+    assert 0 < until.timestamp() - NOW <= 1
+    assert 21_300 < NOW - since.timestamp() <= 21_600
+    html = pages.text(f"/calls?{unescape(query)}")
+    assert failed.call_id in html
+    assert html.count("<tr>") == 2
+
+
+def test_calls_of_a_window_light_its_preset_and_no_days(pages: CallPagesBrowser) -> None:
+    html = pages.text("/calls?window=15m")
+    days = pages.text("/calls?window=15m&from=2026-09-01")
+
+    assert 'aria-current="true">15 minutes</a>' in html
+    assert html.count('aria-current="true"') == 1
+    assert 'name="from" value=""' in html
+    assert "last 15 minutes ×" in html  # noqa: RUF001
+    assert 'name="from" value="2026-09-01"' in days
+    assert "last 15 minutes" not in days
 
 
 def test_a_failing_route_stands_first_with_the_upstreams_words_and_leads_to_its_calls(
@@ -331,7 +356,8 @@ def test_a_failing_route_stands_first_with_the_upstreams_words_and_leads_to_its_
     assert "Routes that fail" in html
     assert "1 of 1 attempts failed" in html
     assert "429 rate_limit_exceeded: slow down" in html
-    assert "/admin/calls?window=6h&amp;failed_route=lab%2Fbig" in html
+    for error in ("", "&amp;error=upstream_rate_limited"):
+        assert re.search(rf'/admin/calls\?since=[^"]+&amp;failed_route=lab%2Fbig{error}"', html)
     assert html.index("Routes that fail") < html.index("Calls and errors")
 
 
@@ -363,7 +389,8 @@ def test_each_filter_of_calls_is_a_chip_that_takes_it_away(pages: CallPagesBrows
     links = re.findall(r'href="\?([^"]*)"[^>]*>([^<]+) ×</a>', chips)  # noqa: RUF001
 
     assert {text for _, text in links} == {
-        "search req_1", "outcome caller left", "status 429", "error upstream timeout",
+        "search req_1", "outcome caller left", "any attempt: status 429",
+        "any attempt: upstream timeout",
         "cache missed diverged", "rerouted", "fast path small model", "cost from $ 0.05",
         "first token from seconds 2",
     }  # fmt: skip

@@ -52,7 +52,7 @@ _FOLLOWED_CALL_S: Final = 300.0
 #: Requests of people who follow calls that are answered at a time.
 _MAX_FOLLOWING: Final = 4
 
-Outcomes = Literal["answered", "refused", "failed", "broken", "hung_up"]
+Outcomes = Literal["answered", "error", "refused", "failed", "broken", "hung_up"]
 ServedByName = Literal["cache", "small", "large", "draft"]
 #: A call's id or its beginning, as the table of calls shows it.
 _ID_START: Final = re.compile(r"(?:call_)?([0-9a-f]{12,32})")
@@ -62,23 +62,30 @@ Seconds = Annotated[float, Field(ge=0.0, le=86_400.0)]
 class CallsQuery(FilterQuery):
     """A question for calls."""
 
-    outcome: Outcomes | None = None
+    outcome: Outcomes | None = Field(
+        None, description="`error`: they failed or broke off; a refusal by the gateway is none."
+    )
     miss: OptionalText = Field(None, description="A reason for a miss; `*` for any miss.")
     rerouted: bool = Field(default=False, description="Only calls that another route answered.")
     unpriced: bool = Field(default=False, description="Only calls whose price is unknown.")
-    min_cost_nanos: int = Field(0, ge=0, le=1 << 50, description="They cost at least as much.")
+    min_cost_nanos: int = Field(0, ge=0, le=1 << 50, description="All attempts cost as much.")
     min_cost_usd: Decimal = Field(
         Decimal(0), ge=0, le=1_000_000, description="The same in dollars, `0.05`."
     )
-    status: int | None = Field(None, ge=100, le=599, description="The HTTP status they ended in.")
-    error: OptionalText = Field(None, description="The error's code, such as `upstream_timeout`.")
+    status: int | None = Field(None, ge=100, le=599, description="An attempt ended in it.")
+    error: OptionalText = Field(None, description="An attempt met it, such as `upstream_timeout`.")
+    ended_with: OptionalText = Field(None, description="The error's code that they ended with.")
     served_by: ServedByName | None = Field(None, description="What of the fast path served them.")
     min_duration: Seconds = Field(0.0, description="They took at least so many seconds.")
     min_ttft: Seconds = Field(0.0, description="Least seconds to their first content byte.")
     ended_from: AwareDatetime | None = Field(None, description="They ended at or after it.")
     ended_to: AwareDatetime | None = Field(None, description="They ended before it.")
     missed: OptionalText = Field(None, description="An objective's name: they missed it.")
-    failed_route: OptionalText = Field(None, description="An attempt on this route failed.")
+    failed_route: OptionalText = Field(
+        None, description="An attempt on this route failed, with `status` and `error` if given."
+    )
+    since: AwareDatetime | None = Field(None, description="They arrived at or after it.")
+    until: AwareDatetime | None = Field(None, description="They arrived before it.")
     window: MinutesWindow | None = Field(None, description="The last minutes or hours of them.")
     after: str = Field("", max_length=_MAX_CURSOR_CHARS, description="`next` of the page before.")
     newer: str = Field(
@@ -91,6 +98,21 @@ class CallsQuery(FilterQuery):
         None, max_length=200, description="A call's id, a provider's id, or a text of its prompt."
     )
     limit: int = Field(50, ge=1, le=MAX_PAGE_CALLS, description="Most calls of a page.")
+
+    @property
+    def is_of_days(self) -> bool:
+        """True if days bound the calls, and no moments do; days that are named hold."""
+        moments = (self.window, self.since, self.until, self.ended_from, self.ended_to)
+        return bool(self.first or self.last) or not any(moments)
+
+    def moments(self, now: float) -> tuple[float, float]:
+        """The moments between which calls arrived, in seconds since the epoch."""
+        start, end = map(float, self.period(now).bounds)
+        if self.is_of_days:
+            return start, end
+        if self.window is not None:
+            start = now - WINDOW_SECONDS[self.window][0]
+        return _timestamp(self.since) or start, _timestamp(self.until) or end
 
 
 class FileQuery(CallsQuery):
@@ -164,16 +186,15 @@ class Calls(Resource):
 
     async def _search(self, viewer: Viewer, query: CallsQuery) -> CallSearch:
         """The search of a query; ``id_start`` is set where it may name a call's id."""
-        start, end = map(float, query.period(self._now()).bounds)
-        if query.window is not None:
-            start = max(start, self._now() - WINDOW_SECONDS[query.window][0])
+        start, end = query.moments(self._now())
         if query.newer:
             start = max(start, id_time(query.newer) - _FOLLOWED_CALL_S)
         measured = await self._measured_calls(viewer, query)
-        if measured is not None and measured.ended_from is not None:
-            start = measured.ended_from - _LONGEST_CALL_S
-        if measured is not None and measured.ended_to is not None:
-            end = measured.ended_to
+        if measured is not None and not query.is_of_days:
+            if measured.ended_from is not None:
+                start = measured.ended_from - _LONGEST_CALL_S
+            if measured.ended_to is not None:
+                end = measured.ended_to
         text = (query.q or "").strip()
         call_id = _ID_START.fullmatch(text)
         return CallSearch(
@@ -189,6 +210,8 @@ class Calls(Resource):
             status=query.status or 0,
             is_unpriced=query.unpriced,
             error=query.error or "",
+            failed_route=query.failed_route or "",
+            ended_with=query.ended_with or "",
             served_by=query.served_by or "",
             min_duration=query.min_duration,
             min_ttft=query.min_ttft,
@@ -200,15 +223,13 @@ class Calls(Resource):
 
     async def _measured_calls(self, viewer: Viewer, query: CallsQuery) -> MeasuredCalls | None:
         """Calls that an alert counted, as a query names them; None where it names none."""
-        given = (query.ended_from, query.ended_to, query.missed, query.failed_route)
-        if not any(given):
+        if not any((query.ended_from, query.ended_to, query.missed)):
             return None
         missed = await self._objective(viewer, query.missed) if query.missed else None
         return MeasuredCalls(
             ended_from=_timestamp(query.ended_from),
             ended_to=_timestamp(query.ended_to),
             missed=missed,
-            failed_route=query.failed_route or "",
         )
 
     async def _objective(self, viewer: Viewer, name: str) -> Objective:

@@ -1,4 +1,4 @@
-"""Finds the calls that an alert or an objective counted: by their end, their target, a route."""
+"""Conditions on calls by all their attempts, and on those that an alert or objective counted."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -7,12 +7,13 @@ from sqlalchemy import ColumnElement, and_, case, func, select
 
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
+from proxy.store.sql.rollups.spend_filters import Columns
 from proxy.store.sql.timestamps import micros
 from slo.objectives.objective import EVERY, STAGE_METRICS, Metric, Objective, RequestKind
 
 _CALLS: Final = schema.calls.c
 FAILED: Final = frozenset({Outcome.FAILED.value, Outcome.BROKEN.value})
-"""Outcomes of calls and attempts that an upstream failed."""
+"""Outcomes of attempts that an upstream failed, and of calls that count as errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +24,11 @@ class MeasuredCalls:
         ended_from: They ended at or after it, in seconds since the epoch; None for any time.
         ended_to: They ended before it.
         missed: They missed this objective; None for any.
-        failed_route: An attempt on this route failed; "" for any.
     """
 
     ended_from: float | None = None
     ended_to: float | None = None
     missed: Objective | None = None
-    failed_route: str = ""
 
 
 def measured_conditions(measured: MeasuredCalls) -> list[ColumnElement[bool]]:
@@ -42,15 +41,66 @@ def measured_conditions(measured: MeasuredCalls) -> list[ColumnElement[bool]]:
         conditions.append(ended < micros(measured.ended_to))
     if measured.missed is not None:
         conditions += _missed_conditions(measured.missed)
-    if measured.failed_route:
-        attempts = schema.calls.alias("failed_attempts").c
-        failed = select(attempts.call_id).where(
-            attempts.call_id == _CALLS.call_id,
-            attempts.route == measured.failed_route,
-            attempts.outcome.in_(sorted(FAILED)),
-        )
-        conditions.append(failed.exists())
     return conditions
+
+
+def cost_of_attempts() -> ColumnElement[Any]:
+    """Cost of all attempts of a call, in nano-dollars; null where one is unknown.
+
+    It adds up what ``Receipt.spent_nanos`` is of each.
+    """
+    attempts = schema.calls.alias("paid_attempts").c
+    is_unknown = and_(
+        attempts.cost_nanos.is_(None), attempts.input.is_not(None) | attempts.ttft.is_not(None)
+    )
+    unpriced = func.sum(case((is_unknown, 1), else_=0))
+    cost = case((unpriced > 0, None), else_=func.coalesce(func.sum(attempts.cost_nanos), 0))
+    return (
+        select(cost)
+        .where(attempts.call_id == _CALLS.call_id)
+        .correlate(schema.calls)
+        .scalar_subquery()
+    )
+
+
+def is_unpriced() -> ColumnElement[bool]:
+    """True for calls with an attempt that used tokens or was answered, at an unknown price."""
+    attempts = schema.calls.alias("unpriced_attempts").c
+    is_used = attempts.input.is_not(None) | (attempts.outcome == Outcome.ANSWERED.value)
+    unpriced = select(attempts.call_id).where(
+        attempts.call_id == _CALLS.call_id, attempts.cost_nanos.is_(None), is_used
+    )
+    return unpriced.correlate(schema.calls).exists()
+
+
+def error_of(attempts: Columns) -> ColumnElement[str]:
+    """The code of an attempt's error, and its outcome where the error has none."""
+    return func.coalesce(func.nullif(attempts.error, ""), attempts.outcome)
+
+
+def met_conditions(status: int, error: str, failed_route: str) -> list[ColumnElement[bool]]:
+    """The condition that one attempt of a call ended so; none where nothing is asked for.
+
+    Args:
+        status: The HTTP status that it ended in; 0 for any.
+        error: Its error's code; "" for any.
+        failed_route: The route on which it failed; "" for any.
+    """
+    attempts = schema.calls.alias("met_attempts").c
+    conditions: list[ColumnElement[bool]] = []
+    if status:
+        conditions.append(attempts.status == status)
+    if error:
+        conditions.append(error_of(attempts) == error)
+    if failed_route:
+        conditions += [
+            attempts.route == failed_route,
+            attempts.outcome.in_(sorted(FAILED)),
+        ]
+    if not conditions:
+        return []
+    met = select(attempts.call_id).where(attempts.call_id == _CALLS.call_id, *conditions)
+    return [met.correlate(schema.calls).exists()]
 
 
 def _missed_conditions(objective: Objective) -> list[ColumnElement[bool]]:
@@ -73,20 +123,9 @@ def _is_bad(objective: Objective) -> ColumnElement[bool]:
     if objective.metric is Metric.CACHE:
         return _CALLS.miss.is_not(None)
     if objective.metric is Metric.COST:
-        return _cost_of_attempts() > (objective.under_nanos or 0)
+        return cost_of_attempts() > (objective.under_nanos or 0)
     limit = micros(objective.under or 0.0)
     if objective.metric is Metric.TTFT:
         return func.coalesce(_CALLS.ttft, _CALLS.duration) > limit
     stage = STAGE_METRICS.get(objective.metric)
     return (_CALLS.duration if stage is None else _CALLS[stage.value]) > limit
-
-
-def _cost_of_attempts() -> ColumnElement[Any]:
-    """Cost of all attempts of a call, in nano-dollars; null where one is unknown."""
-    attempts = schema.calls.alias("paid_attempts").c
-    is_unpriced = and_(
-        attempts.cost_nanos.is_(None), attempts.input.is_not(None) | attempts.ttft.is_not(None)
-    )
-    unpriced = func.sum(case((is_unpriced, 1), else_=0))
-    cost = case((unpriced > 0, None), else_=func.sum(attempts.cost_nanos))
-    return select(cost).where(attempts.call_id == _CALLS.call_id).scalar_subquery()

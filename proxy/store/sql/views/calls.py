@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import add
@@ -13,11 +13,19 @@ from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
 from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.views.calls import CallRow, CallSort, CallsView
-from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, answering_model
+from proxy.records.receipt import IDLE_TEAM, Receipt, answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor, id_time
-from proxy.store.sql.ledger.measured_calls import MeasuredCalls, measured_conditions
+from proxy.store.sql.ledger.measured_calls import (
+    FAILED,
+    MeasuredCalls,
+    cost_of_attempts,
+    error_of,
+    is_unpriced,
+    measured_conditions,
+    met_conditions,
+)
 from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.store.sql.rollups.spend_filters import part_column
 from proxy.store.sql.timestamps import micros, seconds
@@ -44,7 +52,7 @@ _NEXT_ID_S: Final = 0.001
 #: Ids that providers give to an attempt and to its answer.
 _PROVIDER_IDS: Final = (schema.calls.c.upstream_request_id, schema.calls.c.upstream_id)
 _SORTED_BY: Final[Mapping[CallSort, ColumnElement[Any]]] = {
-    "cost": schema.calls.c.cost_nanos,
+    "cost": cost_of_attempts(),
     "prompt": _bucket_sum(lambda usage: usage.prompt_tokens),
     "answer": _bucket_sum(lambda usage: usage.generated_tokens),
     "ttft": schema.calls.c.ttft,
@@ -58,6 +66,8 @@ _ROW_FIELDS: Final[Mapping[CallSort, str]] = {
     "ttft": "ttft",
     "duration": "duration",
 }
+ANY_ERROR: Final = "error"
+"""The outcome asked for where calls that failed and those that broke off are wanted."""
 MAX_COUNTED: Final = 50_000
 """Attempts among which calls are counted, the newest."""
 #: Fields of a row that are the receipt's; ``model`` is the one that answered.
@@ -78,10 +88,13 @@ class CallSearch:
         after: Id of the call before the page; "" for the first page.
         miss: Their reason for a miss; "" for any, ``*`` for any miss.
         is_rerouted: True for those that another route answered.
-        min_cost_nanos: They cost at least as much; 0 for any.
-        is_unpriced: True for those that used tokens or were answered, at an unknown price.
-        status: The HTTP status they ended in; 0 for any.
-        error: Their error's code; "" for any.
+        outcome: Their outcome; ``error`` for those that failed or broke off, "" for any.
+        min_cost_nanos: All their attempts cost at least as much; 0 for any.
+        is_unpriced: True for those of which an attempt's price is unknown.
+        status: The HTTP status that one of their attempts ended in; 0 for any.
+        error: The code of an error that one of their attempts met; "" for any.
+        failed_route: That attempt failed on this route; "" for any.
+        ended_with: The code of the error that they ended with; "" for any.
         served_by: Part of the fast path that served them; "" for any.
         min_duration: They took at least so many seconds; 0 for any.
         min_ttft: Their first content byte came after at least so many seconds; 0 for any.
@@ -104,6 +117,8 @@ class CallSearch:
     is_unpriced: bool = False
     status: int = 0
     error: str = ""
+    failed_route: str = ""
+    ended_with: str = ""
     served_by: str = ""
     min_duration: float = 0.0
     min_ttft: float = 0.0
@@ -218,8 +233,8 @@ def _most_first(rows: Sequence[CallRow], sort: CallSort) -> list[CallRow]:
     return sorted(rows, key=key)
 
 
-def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
-    """The end of a call."""
+def call_row(receipt: Receipt, cost_nanos: int | None, names: Mapping[str, str]) -> CallRow:
+    """The end of a call, with the cost of all its attempts."""
     usage = receipt.usage
     return CallRow(
         **{name: getattr(receipt, name) for name in _SAME_FIELDS},
@@ -228,7 +243,7 @@ def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
         requested=receipt.model,
         model=answering_model(receipt.route, receipt.model),
         attempts=receipt.attempt + 1,
-        cost_nanos=receipt.spent_nanos,
+        cost_nanos=cost_nanos,
         served_by=receipt.served_by.value,
         prompt_tokens=None if usage is None else usage.prompt_tokens,
         cache_read_tokens=None if usage is None else usage.cache_read,
@@ -265,7 +280,7 @@ def _read_page(
     """The calls between two ids that a search wants, in its order."""
     calls, prompts = schema.calls, schema.prompts
     is_between = (calls.c.call_id < last) & (calls.c.call_id >= first)
-    query = select(calls).where(
+    query = select(calls, cost_of_attempts()).where(
         is_between, calls.c.final == 1, calls.c.team != IDLE_TEAM, *search_conditions(search)
     )
     if search.text:
@@ -280,7 +295,9 @@ def _read_page(
     if search.sort != "time":
         query = query.order_by(_SORTED_BY[search.sort].desc().nulls_last())
     query = query.order_by(calls.c.call_id.desc()).limit(search.limit if limit is None else limit)
-    return [call_row(receipt_from_row(row), names) for row in connection.execute(query)]
+    return [
+        call_row(receipt_from_row(row[:-1]), row[-1], names) for row in connection.execute(query)
+    ]
 
 
 def _holds_text(connection: Connection, text: str) -> ColumnElement[bool]:
@@ -317,8 +334,8 @@ def search_conditions(search: CallSearch) -> list[ColumnElement[bool]]:
         for part, values in search.only.values.items()
         if part != "team"
     ]
-    equal = ((name, getattr(search, name)) for name in ("outcome", "status", "error", "served_by"))
-    conditions += [calls[name] == value for name, value in equal if value]
+    conditions += _end_conditions(search)
+    conditions += met_conditions(search.status, search.error, search.failed_route)
     if search.miss:
         conditions.append(
             calls.miss.is_not(None) if search.miss == "*" else calls.miss == search.miss
@@ -326,10 +343,10 @@ def search_conditions(search: CallSearch) -> list[ColumnElement[bool]]:
     if search.is_rerouted:
         conditions.append(calls.reroute_reason.is_not(None))
     if search.is_unpriced:
-        is_used = calls.input.is_not(None) | (calls.outcome == Outcome.ANSWERED.value)
-        conditions += [calls.cost_nanos.is_(None), is_used]
+        conditions.append(is_unpriced())
+    if search.min_cost_nanos:
+        conditions.append(cost_of_attempts() >= search.min_cost_nanos)
     least = {
-        calls.cost_nanos: search.min_cost_nanos,
         calls.duration: micros(search.min_duration),
         calls.ttft: micros(search.min_ttft),
     }
@@ -337,3 +354,15 @@ def search_conditions(search: CallSearch) -> list[ColumnElement[bool]]:
     if search.measured is not None:
         conditions += measured_conditions(search.measured)
     return conditions
+
+
+def _end_conditions(search: CallSearch) -> Iterator[ColumnElement[bool]]:
+    """The conditions on how calls ended, and on what served them."""
+    calls = schema.calls.c
+    if search.outcome:
+        outcomes = FAILED if search.outcome == ANY_ERROR else {search.outcome}
+        yield calls.outcome.in_(sorted(outcomes))
+    if search.ended_with:
+        yield error_of(calls) == search.ended_with
+    if search.served_by:
+        yield calls.served_by == search.served_by

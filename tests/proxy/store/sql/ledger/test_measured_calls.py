@@ -76,12 +76,3 @@ def test_calls_are_found_by_their_end(engine: Engine) -> None:
     window = MeasuredCalls(ended_from=START + 2.0, ended_to=START + 4.0)
 
     assert numbers(engine, window) == [0, 1, 3]
-
-
-def test_calls_are_found_by_a_route_that_failed_before_another_answered(engine: Engine) -> None:
-    first = receipt(1, route="lab/big", final=False, outcome=FAILED)
-    answered = receipt(1, route="lab/small", attempt=1)
-    inserter(engine)([first, answered, receipt(2, route="lab/big")])
-
-    assert numbers(engine, MeasuredCalls(failed_route="lab/big")) == [1]
-    assert numbers(engine, MeasuredCalls(failed_route="lab/small")) == []

@@ -1,9 +1,12 @@
+from typing import Any
+
 import pytest
 from sqlalchemy import Engine
 
 from dashboards.reports import SpendFilter, tag_part
 from dashboards.views.calls import CallSort, CallsView
-from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, ServedBy
+from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, ServedBy, total_nanos
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.calls import (
@@ -11,6 +14,7 @@ from proxy.store.sql.views.calls import (
     _TEXT_STEPS,
     CallSearch,
     call_row,
+    calls_count,
     calls_view,
 )
 from proxy.store.sql.views.readers import Readers
@@ -18,6 +22,7 @@ from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
 
 UNTIL = START + 10**6
+UNPAID = {"cost_nanos": None, "usage": None, "ttft": None, "outcome": Outcome.FAILED}
 TAGS = (("customer", "a'c"), ("a-b.c", "é"))
 
 
@@ -122,12 +127,72 @@ def test_a_page_looks_at_so_many_calls_and_goes_on_from_there(sqlite_engine: Eng
 
 
 def test_a_row_says_who_asked_for_what_and_who_answered() -> None:
-    row = call_row(a_receipt(1, team="t", model="big", route="lab/small", attempt=2), {"t": "Team"})
+    receipt = a_receipt(1, team="t", model="big", route="lab/small", attempt=2)
+    row = call_row(receipt, 7, {"t": "Team"})
 
     assert (row.team, row.team_name, row.attempts) == ("t", "Team", 3)
-    assert (row.requested, row.model) == ("big", "small")
-    nothing = call_row(a_receipt(1, usage=None, ttft=None, cost_nanos=None), {})
-    assert (nothing.prompt_tokens, nothing.cost_nanos) == (None, 0)
+    assert (row.requested, row.model, row.cost_nanos) == ("big", "small", 7)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "total"),
+    [
+        ([{"cost_nanos": 7}, {"cost_nanos": 2}], 9),
+        ([UNPAID, {"cost_nanos": 2}], 2),
+        ([UNPAID], 0),
+        ([{"cost_nanos": None}, {"cost_nanos": 2}], None),
+    ],
+)
+def test_the_cost_of_a_call_is_that_of_all_its_attempts(
+    engine: Engine, attempts: list[dict[str, Any]], total: int | None
+) -> None:
+    last = len(attempts) - 1
+    receipts = [a_call(1, attempt=n, final=n == last, **each) for n, each in enumerate(attempts)]
+    inserter(engine)(receipts)
+    readers = Readers(engine)
+
+    for sort in ("time", "cost"):
+        assert [row.cost_nanos for row in calls_view(readers, search(sort=sort)).calls] == [total]
+    assert total == total_nanos(receipt.spent_nanos for receipt in receipts)
+    dear = calls_view(readers, search(min_cost_nanos=9)).calls
+    assert len(dear) == (total == 9)
+    assert len(calls_view(readers, search(is_unpriced=True)).calls) == (total is None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        ({"status": 429}, [1]),
+        ({"error": "rate_limit_exceeded"}, [1]),
+        ({"error": "rate_limit_exceeded", "failed_route": "lab/big"}, [1]),
+        ({"error": "rate_limit_exceeded", "failed_route": "lab/small"}, []),
+        ({"failed_route": "lab/small"}, [2]),
+        ({"ended_with": "rate_limit_exceeded"}, []),
+        ({"ended_with": "failed"}, [2]),
+        ({"error": "failed"}, [2]),
+        ({"outcome": "error"}, [3, 2]),
+        ({"outcome": "error", "ended_with": "cut"}, [3]),
+        ({"outcome": "refused"}, [4]),
+    ],
+)
+def test_calls_are_found_by_an_error_that_any_attempt_met_and_by_the_one_they_ended_with(
+    engine: Engine, wanted: dict[str, Any], numbers: list[int]
+) -> None:
+    limited = {"outcome": Outcome.FAILED, "error": "rate_limit_exceeded", "status": 429}
+    inserter(engine)(
+        [
+            a_call(1, route="lab/big", final=False, **limited),
+            a_call(1, route="lab/small", attempt=1),
+            a_call(2, route="lab/small", outcome=Outcome.FAILED, status=502),
+            a_call(3, outcome=Outcome.BROKEN, error="cut"),
+            a_call(4, outcome=Outcome.REFUSED, error="budget_exceeded"),
+        ]
+    )
+
+    page = calls_view(Readers(engine), search(**wanted))
+    assert [int(call_id[-6:], 16) for call_id in call_ids(page)] == numbers
+    with read_transaction(engine) as connection:
+        assert calls_count(connection, search(**wanted)) == len(numbers)
 
 
 def test_calls_are_sorted_by_what_they_have_most_of_and_the_unknown_comes_last(

@@ -74,8 +74,10 @@ def test_messages_of_upstreams_are_only_for_who_sees_all_teams(engine: Engine) -
 
 def test_words_of_an_alert_are_those_of_the_route_or_of_the_last_attempts(engine: Engine) -> None:
     inserter(engine)(ATTEMPTS)
-    measured = MeasuredCalls(ended_from=START, ended_to=START + 3.5, failed_route="lab/big")
-    of_route = CallSearch(since=START - 10, until=START + 1_000, measured=measured)
+    measured = MeasuredCalls(ended_from=START, ended_to=START + 3.5)
+    of_route = CallSearch(
+        since=START - 10, until=START + 1_000, measured=measured, failed_route="lab/big"
+    )
     with read_transaction(engine) as connection:
         errors = failure_words(connection, of_route, "lab/big")
         last = failure_words(connection, SEARCH)
