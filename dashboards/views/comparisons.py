@@ -60,18 +60,19 @@ def forecast_edges(today: date, zone: str) -> list[int]:
     return sorted({*month.bounds, begun, *before.bounds, *time_buckets(past, "day").edges})
 
 
-def forecast_of(today: date, zone: str, nanos: Sequence[int]) -> MonthForecast:
-    """The forecast of a day's month by the costs between ``forecast_edges``."""
+def forecast_of(today: date, zone: str, nanos: Sequence[int | None]) -> MonthForecast:
+    """The forecast of a day's month by the costs between ``forecast_edges``, None for unknown."""
     month, before, past = _forecast_periods(today, zone)
     costs = list(zip(forecast_edges(today, zone), nanos, strict=False))
 
-    def nanos_in(period: ReportPeriod) -> int:
+    def nanos_in(period: ReportPeriod) -> int | None:
         first, last = period.bounds
-        return sum(amount for start, amount in costs if first <= start < last)
+        amounts = [amount for start, amount in costs if first <= start < last]
+        return sum(filter(None, amounts)) or (None if None in amounts else 0)
 
-    nanos_by_day = [(day.first, nanos_in(day)) for day in past.days]
+    nanos_by_day = [(day.first, nanos_in(day) or 0) for day in past.days]
     return replace(
-        month_forecast(today, nanos_in(month), nanos_in(month.days[-1]), nanos_by_day),
+        month_forecast(today, nanos_in(month), nanos_in(month.days[-1]) or 0, nanos_by_day),
         before_nanos=nanos_in(before),
         before_first=before.first,
         before_last=before.days[-1].first,

@@ -159,12 +159,12 @@ class MonthForecast:
 
     Attributes:
         month: The month, such as ``2026-11``.
-        spent_nanos: Cost so far, today included.
+        spent_nanos: Known cost so far, today included; null where no call has a known price.
         forecast_nanos: Cost of the whole month, by estimate; null where too little is known.
         low_nanos: Lower end of its 95 % band, by the spread of the known days; null likewise.
         high_nanos: Upper end.
         days: The days after today; none where too little is known.
-        before_nanos: Cost of the same days of the month before.
+        before_nanos: Known cost of the same days of the month before; null likewise.
         before_first: The first of these days.
         before_last: The last, included.
         known_days: Whole days before today that the estimate is made of.
@@ -172,14 +172,14 @@ class MonthForecast:
     """
 
     month: str
-    spent_nanos: int
+    spent_nanos: int | None
     forecast_nanos: int | None
     known_days: int
     method: str
     low_nanos: int | None = None
     high_nanos: int | None = None
     days: Sequence[DayForecast] = ()
-    before_nanos: int = 0
+    before_nanos: int | None = 0
     before_first: date | None = None
     before_last: date | None = None
 
@@ -197,8 +197,8 @@ class CostsView:
         before: Sums of the period that this one is compared with.
         before_first: The first day of that period.
         before_last: Its last day, included.
-        before_nanos: Cost of those of its buckets that stand for these, in their order; at most
-            as many.
+        before_nanos: Known cost of those of its buckets that stand for these, in their order, at
+            most as many; null where no call has a known price.
         unattributed_nanos: Cost of calls that name no feature.
         unattributed_share: Its share of the cost; null where there was none.
         unpriced_share: The share of attempts at no known price; null without attempts.
@@ -220,7 +220,7 @@ class CostsView:
     before: CostAmounts
     before_first: date
     before_last: date
-    before_nanos: Sequence[int]
+    before_nanos: Sequence[int | None]
     unattributed_nanos: int
     unattributed_share: float | None
     unpriced_share: float | None
@@ -265,13 +265,13 @@ def value_label(value: str, names: Mapping[str, str]) -> str:
 
 
 def month_forecast(
-    today: date, spent: int, spent_today: int, past: Sequence[tuple[date, int]]
+    today: date, spent: int | None, spent_today: int, past: Sequence[tuple[date, int]]
 ) -> MonthForecast:
     """The cost of a day's month by what it cost so far and by the last four weeks.
 
     Args:
         today: The day that is not over yet.
-        spent: Cost of the month so far, today included, in nano-dollars.
+        spent: Cost of the month so far, today included, in nano-dollars; None where unknown.
         spent_today: Cost of today so far.
         past: Consecutive days up to yesterday with their cost: those of the last four weeks count.
     """
@@ -285,7 +285,7 @@ def month_forecast(
         known_days=len(days),
         method=f"Needs {_MIN_FORECAST_DAYS} whole days with costs before today.",
     )
-    if len(days) < _MIN_FORECAST_DAYS:
+    if spent is None or len(days) < _MIN_FORECAST_DAYS:
         return forecast
     expected = sum(_weekday_mean(days, (today.weekday() + n) % 7) for n in range(_days_left(today)))
     # Today counts as its weekday's mean, or as what it cost already where that is more.

@@ -15,16 +15,16 @@ class KeySpend:
 
     Attributes:
         today: Cost of today so far; null where no price is known.
-        week: Cost of the last seven days, today included.
-        month: Cost of the calendar month so far.
+        week: Cost of the last seven days, today included; null likewise.
+        month: Cost of the calendar month so far; null likewise.
         month_name: The month, such as ``2026-11``.
         days: Cost of each of the last thirty days, today last; null where no price is known.
         unpriced_attempts: Attempts of these thirty days at no known price, which costs leave out.
     """
 
     today: int | None
-    week: int
-    month: int
+    week: int | None
+    month: int | None
     month_name: str
     days: Sequence[int | None]
     unpriced_attempts: int

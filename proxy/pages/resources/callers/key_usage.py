@@ -169,9 +169,10 @@ def own_usage_routers(
 def _spend(costs: CostsView) -> KeySpend:
     """The spend of a key, by its thirty days."""
     days = costs.series[0].cost_nanos if costs.series else [0] * len(costs.starts)
+    week = days[-_WEEK_DAYS:]
     return KeySpend(
         today=days[-1],
-        week=sum(nanos or 0 for nanos in days[-_WEEK_DAYS:]),
+        week=sum(filter(None, week)) or (None if None in week else 0),
         month=costs.month.spent_nanos,
         month_name=costs.month.month,
         days=days,

@@ -225,12 +225,19 @@ def subtract(total: Mapping[str, int], part: Mapping[str, int]) -> dict[str, int
     return {name: number - part.get(name, 0) for name, number in total.items()}
 
 
-def costs_by_bucket(connection: Connection, edges: Sequence[int], only: SpendFilter) -> list[int]:
-    """Known cost of each bucket in nano-dollars, of all that counts together."""
+def costs_by_bucket(
+    connection: Connection, edges: Sequence[int], only: SpendFilter
+) -> list[int | None]:
+    """Known cost of each bucket in nano-dollars, of all that counts together; None for unknown."""
     query = ValueQuery(part=None, addends=costs, only=only, hour_addends=costs)
     reads = _read_receipts if reads_receipts(only.values) else bucket_sums
     sums = value_sums(partial(reads, connection), edges, query)
-    return [sums.get((n, ""), {}).get("cost_nanos", 0) for n in range(len(edges) - 1)]
+    return [known_cost(sums.get((n, ""), {})) for n in range(len(edges) - 1)]
+
+
+def known_cost(numbers: Mapping[str, int]) -> int | None:
+    """The known cost among sums in nano-dollars; None where calls have no known price at all."""
+    return numbers.get("cost_nanos") or (None if numbers.get("unpriced") else 0)
 
 
 def costs(rows: Columns | Mapping[str, ColumnElement[Any]]) -> Mapping[str, ColumnElement[Any]]:

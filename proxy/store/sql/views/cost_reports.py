@@ -2,14 +2,12 @@
 
 import pickle
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo
-
-from sqlalchemy import ColumnElement
 
 from dashboards.cost_reports import CostReport, Dimension, cost_report
 from dashboards.report_periods import time_buckets
@@ -19,7 +17,8 @@ from dashboards.views.comparisons import forecast_edges, forecast_of
 from dashboards.views.costs import CostDimension, CostsView
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
-from proxy.store.sql.rollups.spend_filters import Columns, part_column
+from proxy.store.sql.rollups.spend_filters import part_column
+from proxy.store.sql.rollups.spend_sums import costs, known_cost
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
 from proxy.store.sql.views.counted_savings import SavingsScope, read_headline
 from proxy.store.sql.views.readers import Readers
@@ -139,28 +138,26 @@ def row_forecasts(
 
 def _forecast_sums(
     readers: Readers, question: ReportQuestion, parts: Sequence[Part]
-) -> Mapping[tuple[str, ...], Sequence[int]]:
-    """Costs between ``forecast_edges`` by the values of a report's rows."""
+) -> Mapping[tuple[str, ...], Sequence[int | None]]:
+    """Costs between ``forecast_edges`` by the values of a report's rows, None for unknown."""
     query = SumQuery(
         place=lambda rows: [part_column(rows, part) for part in parts],
-        addends=_cost,
+        addends=costs,
         only=question.scope.only,
-        hour_addends=_cost,
+        hour_addends=costs,
     )
     edges = forecast_edges(question.today, question.scope.period.zone)
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         sums = bucket_sums(connection, edges, query)
-    by_values = defaultdict[tuple[str, ...], list[int]](lambda: [0] * (len(edges) - 1))
+    by_values = defaultdict[tuple[str, ...], list[Counter[str]]](
+        lambda: [Counter() for _ in edges[1:]]
+    )
     for (bucket, *values), numbers in sums.items():
         named: dict[str, str] = dict(zip(parts, values, strict=True))
         upstream = named.get("upstream", "")
         named["provider"] = question.providers.get(upstream) or upstream
-        by_values[tuple(named[name] for name in question.by)][bucket] += numbers["cost_nanos"]
-    return by_values
-
-
-def _cost(rows: Columns | Mapping[str, ColumnElement[Any]]) -> Mapping[str, ColumnElement[Any]]:
-    return {"cost_nanos": rows["cost_nanos"]}
+        by_values[tuple(named[name] for name in question.by)][bucket].update(numbers)
+    return {values: [*map(known_cost, buckets)] for values, buckets in by_values.items()}
 
 
 def pack_cost_report(readers: Readers, question: ReportQuestion) -> bytes:

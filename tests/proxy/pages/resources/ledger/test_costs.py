@@ -152,6 +152,15 @@ def test_the_current_month_is_forecast_whatever_the_period(api: AdminApi) -> Non
     assert month["known_days"] == 28
 
 
+def test_costs_of_calls_without_a_price_are_unknown_and_not_nothing(api: AdminApi) -> None:
+    api.keep(*(a_call(n, n, cost_nanos=None, list_nanos=None) for n in range(60)))
+    body = api.ok("/costs")
+    month = body["month"]
+
+    assert (month["spent_nanos"], month["before_nanos"], month["forecast_nanos"]) == (None,) * 3
+    assert set(body["before_nanos"]) == {None}
+
+
 @pytest.mark.parametrize("last", ["2026-11-26", "2026-11-30"])
 def test_costs_of_a_month_so_far_are_beside_the_same_days_a_month_ago(
     api: AdminApi, last: str
