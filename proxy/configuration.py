@@ -69,6 +69,18 @@ class CatalogSource(msgspec.Struct, frozen=True):
         return catalog.passing_to(upstreams_with_keys(catalog))
 
 
+class PageProblem(msgspec.Struct, frozen=True):
+    """A reason that an entry set on pages is not in force, or not all of it.
+
+    Attributes:
+        reason: As the end of a sentence.
+        is_left_out: False where a part of it is in force.
+    """
+
+    reason: str
+    is_left_out: bool = True
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """The catalog, the engines and the policies that are in force together.
 
@@ -76,6 +88,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         engines: Profiles of self-hosted engines, by name; the catalog has their replicas.
         upstreams_with_keys: Upstreams that can be asked: they have the key they need.
         source: The texts of the catalog; None where it was not read from files.
+        page_problems: Of policies and entries of the catalog set on pages, by kind and name.
     """
 
     catalog: Catalog
@@ -83,6 +96,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     upstreams_with_keys: Collection[str] = ()
     engines: Mapping[str, EngineProfile] = {}
     source: CatalogSource | None = None
+    page_problems: Mapping[tuple[str, str], PageProblem] = {}
 
 
 #: Gets ready for a snapshot, or raises ``OperatorError``; its result makes it hold, at

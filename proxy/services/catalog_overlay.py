@@ -3,15 +3,15 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from proxy.catalog.load import STORED_SOURCE
-from proxy.catalog.page_entries import alias_text, model_text
-from proxy.configuration import CatalogSource, Snapshot, upstreams_with_keys
+from proxy.catalog.page_entries import alias_text, model_text, plain_value
+from proxy.configuration import CatalogSource, PageProblem, Snapshot, upstreams_with_keys
 from proxy.store.errors import StoreError
 from proxy.store.sql.settings.stored_policies import StoredPolicies, StoredPolicy
+from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
 
 _log = logging.getLogger("thriftgate.catalog")
@@ -19,6 +19,10 @@ _log = logging.getLogger("thriftgate.catalog")
 #: Kinds of entries of the catalog that people set on pages.
 CATALOG_KINDS: Final = ("models", "model_aliases")
 _ALIAS: Final = "model_aliases"
+#: Fields that say where calls of a model go, which the file replaces as one.
+_ROUTING: Final = frozenset({"routes", "upstream", "model"})
+#: Kind and name of an entry.
+_Place: TypeAlias = tuple[str, str]
 
 
 class CatalogOverlay:
@@ -41,16 +45,23 @@ class CatalogOverlay:
             self._known = [one for one in self._stored.all() if one.kind in CATALOG_KINDS]
         if snapshot.source is None or not self._known:
             return snapshot
-        entries = list(self._known)
+        entries, problems = list(self._known), _file_conflicts(self._known, snapshot.source)
+        catalog = snapshot.catalog
         while entries:
             try:
                 catalog = snapshot.source.load(catalog_text(entries))
+                break
             except InvalidFile as invalid:
-                entries = _without_faulty(entries, invalid)
-                continue
-            with_keys = upstreams_with_keys(catalog)
-            return msgspec.structs.replace(snapshot, catalog=catalog, upstreams_with_keys=with_keys)
-        return snapshot
+                _log.warning("Entries of the catalog set on pages are left out: %s", invalid)
+                faulty = _faulty_entries(entries, invalid)
+                problems |= faulty
+                entries = [one for one in entries if (one.kind, one.name) not in faulty]
+        return msgspec.structs.replace(
+            snapshot,
+            catalog=catalog,
+            upstreams_with_keys=upstreams_with_keys(catalog),
+            page_problems={**snapshot.page_problems, **problems},
+        )
 
 
 def catalog_text(entries: Sequence[StoredPolicy]) -> str:
@@ -65,25 +76,52 @@ def entry_text(kind: str, fields: Mapping[str, Any]) -> str:
     return alias_text([fields]) if kind == _ALIAS else model_text(fields)
 
 
-def check_entries(source: CatalogSource, entries: Sequence[StoredPolicy]) -> None:
-    """Checks that a catalog with these entries holds.
+def stated_fields(file: Mapping[str, Any], kind: str, fields: Mapping[str, Any]) -> set[str]:
+    """Of the fields of an entry those that a catalog file says, too, and so decides.
 
-    Raises:
-        InvalidFile: With every problem found.
+    Args:
+        file: The file as JSON has it.
     """
-    source.load(catalog_text(entries))
+    if kind == _ALIAS:
+        aliases = file.get("teams", {}).get(fields["team"], {}).get("model_aliases", {})
+        return {"the alias"} if fields["alias"] in aliases else set()
+    own = {key for one in file.get("models", ()) if one.get("id") == fields["name"] for key in one}
+    stated = own & fields.keys() - {"name"}
+    return stated | {"routes"} if own & _ROUTING and fields.keys() & _ROUTING else stated
 
 
-def _without_faulty(entries: Sequence[StoredPolicy], invalid: InvalidFile) -> list[StoredPolicy]:
-    """The entries that no problem is about; none where problems are about none of them."""
-    _log.warning("Entries of the catalog set on pages are left out: %s", invalid)
-    problems = [one for one in invalid.problems if not one.warning and one.file == STORED_SOURCE]
-    sound = [entry for entry in entries if not any(_is_about(one.where, entry) for one in problems)]
-    return sound if len(sound) < len(entries) else []
+def _file_conflicts(
+    entries: Sequence[StoredPolicy], source: CatalogSource
+) -> dict[_Place, PageProblem]:
+    """The entries that the operator's file says otherwise, in part or as a whole."""
+    file = plain_value(parse_toml(source.user or "", source.file))
+    conflicts = {}
+    for entry in entries:
+        if stated := stated_fields(file, entry.kind, entry.fields):
+            reason = f"the catalog file says {', '.join(sorted(stated))}"
+            is_whole = entry.kind == _ALIAS or stated >= entry.fields.keys() - {"name"}
+            conflicts[entry.kind, entry.name] = PageProblem(reason, is_whole)
+    return conflicts
 
 
-def _is_about(where: str, entry: StoredPolicy) -> bool:
-    """True if a place in the text is in an entry."""
+def _faulty_entries(
+    entries: Sequence[StoredPolicy], invalid: InvalidFile
+) -> dict[_Place, PageProblem]:
+    """The entries that problems are about; all, where they are about none of them."""
+    faulty: dict[_Place, PageProblem] = {}
+    problems = [problem for problem in invalid.problems if not problem.warning]
+    for problem in problems:
+        about = [one for one in entries if f"{problem.where}.".startswith(f"{_path(one)}.")]
+        for entry in sorted(about, key=lambda one: len(_path(one)))[-1:]:
+            field = problem.where.removeprefix(_path(entry)).lstrip(".") or "it"
+            faulty[entry.kind, entry.name] = PageProblem(f"{field} {problem.what}; {problem.fix}")
+    reason = f"the catalog cannot be read with what pages set: {problems[0]}"
+    return faulty or {(one.kind, one.name): PageProblem(reason) for one in entries}
+
+
+def _path(entry: StoredPolicy) -> str:
+    """The place of an entry in problems."""
+    fields = entry.fields
     if entry.kind == _ALIAS:
-        return where.startswith("teams.") and entry.fields["alias"] in where
-    return f"{where}.".startswith(f"models.{entry.name}.")
+        return f"teams.{fields['team']}.model_aliases.{fields['alias']}"
+    return f"models.{entry.name}"

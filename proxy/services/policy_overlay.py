@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.catalog.catalog import Catalog
-from proxy.configuration import Snapshot, unknown_models
+from proxy.configuration import PageProblem, Snapshot, unknown_models
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
 from proxy.store.sql.settings.stored_policies import StoredPolicies, StoredPolicy
@@ -58,32 +58,34 @@ class PolicyOverlay:
             self._known = self._stored.all()
         except StoreError as error:
             _log.warning("Policies set on pages stay as they were: %s", error)
-        policies = snapshot.policies
+        policies, problems = snapshot.policies, dict(snapshot.page_problems)
         changed = {
-            kind: (*getattr(policies, kind), *self._valid_policies(kind, snapshot))
+            kind: (*getattr(policies, kind), *self._valid_policies(kind, snapshot, problems))
             for kind in self._kinds
         }
         policies = msgspec.structs.replace(policies, **changed)
-        return msgspec.structs.replace(snapshot, policies=policies)
+        return msgspec.structs.replace(snapshot, policies=policies, page_problems=problems)
 
-    def _valid_policies(self, kind: str, snapshot: Snapshot) -> list[Any]:
-        """The stored policies of a kind that can be in force."""
+    def _valid_policies(
+        self, kind: str, snapshot: Snapshot, problems: dict[tuple[str, str], PageProblem]
+    ) -> list[Any]:
+        """The stored policies of a kind that can be in force; notes the problems of others."""
         in_file = policy_names(snapshot.policies, kind)
         added = []
-        for stored in self._known:
-            if stored.kind == kind and stored.name in in_file:
-                _log.warning(
-                    "The policies file has %s in its %s, which replaces the page's",
-                    stored.name,
-                    kind,
-                )
-            elif stored.kind == kind:
-                try:
-                    added.append(
-                        checked_policy(kind, stored.fields, snapshot.catalog, snapshot.policies)
+        for stored in (one for one in self._known if one.kind == kind):
+            try:
+                if stored.name not in in_file:
+                    policy = checked_policy(
+                        kind, stored.fields, snapshot.catalog, snapshot.policies
                     )
-                except InvalidFile as error:
-                    _log.warning("%s of %s is left out: %s", stored.name, kind, error)
+                    added.append(policy)
+                    continue
+                reason = "the policies file has one of this name"
+            except InvalidFile as error:
+                fields = [(one.where.rpartition(".")[2], one.what) for one in error.problems]
+                reason = ", ".join(f"{field} {what}" for field, what in fields)
+            problems[kind, stored.name] = PageProblem(reason)
+            _log.warning("%s of %s set on a page is left out: %s", stored.name, kind, reason)
         return added
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from dashboards.access import Action
 from dashboards.pages import HOME
+from proxy.configuration import Snapshot
 from proxy.errors import CallerError, Unready
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.upstream_keys import UpstreamKeyView, upstream_keys_view
@@ -15,12 +16,15 @@ from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed, ro
 from proxy.reloading import Reloader
 from proxy.settings import PREFIX, Settings
 from proxy.store.sql.access.audit_log import AuditedChange
+from proxy.store.sql.settings.stored_policies import NOUNS
 from proxy.store.sql.views.setup.upstream_uses import UpstreamUse, upstream_uses
 from slo.policies.file import KINDS, policies_by_kind
 from slo.toml.fields import Field
 
 #: Settings that are secrets, or may hold one.
 _SECRETS: Final = frozenset({"admin_token", "database_url", "redis_url", "oidc_client_secret"})
+#: Entries set on pages of which a note says that they are not in force; others are counted.
+_MAX_PAGE_NOTES: Final = 10
 #: A link in Markdown; the place that it names is in the documentation, not on the page.
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
@@ -114,7 +118,7 @@ class ConfigurationResource(Resource):
             },
             policy_fields={kind.array: [*map(_field_view, kind.fields)] for kind in KINDS},
             troubles=troubles(),
-            notes=notes(),
+            notes=[*notes(), *_page_notes(snapshot)],
             upstream_keys=upstream_keys_view(
                 snapshot.catalog.upstreams.values(),
                 snapshot.upstreams_with_keys,
@@ -178,3 +182,16 @@ def _changed_settings(settings: Settings) -> list[SettingView]:
             shown = "(set)" if name in _SECRETS else str(value)
             changed.append(SettingView(name=f"{PREFIX}{name.upper()}", value=shown))
     return changed
+
+
+def _page_notes(snapshot: Snapshot) -> Sequence[str]:
+    """A note on each entry set on pages that is left out."""
+    problems = snapshot.page_problems.items()
+    notes = [
+        f"The {NOUNS[kind]} {name}, set on a page, is not in force: {problem.reason}."
+        for (kind, name), problem in problems
+        if problem.is_left_out
+    ]
+    hidden = len(notes) - _MAX_PAGE_NOTES
+    more = [f"{hidden} more entries set on pages are not in force."] if hidden > 0 else []
+    return [*notes[:_MAX_PAGE_NOTES], *more]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.configuration import Snapshot, read_snapshot
+from proxy.configuration import PageProblem, Snapshot, read_snapshot
 from proxy.services.catalog_overlay import CatalogOverlay, entry_text
 from proxy.settings import Settings
 from proxy.store.store import Store
@@ -56,6 +56,54 @@ def test_an_entry_that_cannot_hold_is_left_out_and_the_others_hold(
     assert "house" not in changed.catalog.models
     assert changed.catalog.team_aliases["acme"].targets == {"fast": "gpt-5.4"}
     assert "gone" in caplog.text
+
+
+def test_the_snapshot_says_which_entries_are_left_out_and_why(
+    store: Store, snapshot: Snapshot
+) -> None:
+    for fields in (PRICE, GONE):
+        store.policies.set("models", fields, "ann", 0.0)
+    store.policies.set("model_aliases", BROKEN, "ann", 0.0)
+    problems = CatalogOverlay(store.policies).add_to(snapshot).page_problems
+
+    assert problems.keys() == {("models", "house"), ("model_aliases", "slow of acme")}
+    assert 'upstream names "gone", which is not known' in problems["models", "house"].reason
+    assert 'it names "nothing"' in problems["model_aliases", "slow of acme"].reason
+
+
+def test_a_faulty_entry_takes_none_with_it_whose_name_is_part_of_its_own(
+    store: Store, snapshot: Snapshot
+) -> None:
+    for alias, model in (("gpt-4o", "nothing"), ("gpt", "gpt-5.4"), ("o", "gpt-5.4")):
+        fields = {"name": f"{alias} of acme", "team": "acme", "alias": alias, "model": model}
+        store.policies.set("model_aliases", fields, "ann", 0.0)
+    like = {"like": "gpt-5.4"}
+    store.policies.set("models", {"name": "house", **like}, "ann", 0.0)
+    store.policies.set("models", {"name": "house.old", **like, "window": "much"}, "ann", 0.0)
+    changed = CatalogOverlay(store.policies).add_to(snapshot)
+
+    assert changed.catalog.team_aliases["acme"].targets == {"gpt": "gpt-5.4", "o": "gpt-5.4"}
+    assert ("house" in changed.catalog.models, "house.old" in changed.catalog.models) == (
+        True, False,
+    )  # fmt: skip
+
+
+def test_the_snapshot_says_what_the_operators_file_says_otherwise(
+    store: Store, tmp_path: Path
+) -> None:
+    file = tmp_path / "catalog.toml"
+    file.write_text(
+        '[[models]]\nid = "gpt-5.4"\nprice = { input = "8", output = "9" }\n'
+        '[teams.acme.model_aliases]\nfast = "gpt-5.4-mini"\n'
+    )
+    store.policies.set("models", {**PRICE, "fallbacks": ["gpt-5.4-mini"]}, "ann", 0.0)
+    store.policies.set("model_aliases", ALIAS, "ann", 0.0)
+    changed = CatalogOverlay(store.policies).add_to(read_snapshot(Settings(catalog=file)))
+
+    assert changed.page_problems == {
+        ("models", "gpt-5.4"): PageProblem("the catalog file says price", is_left_out=False),
+        ("model_aliases", "fast of acme"): PageProblem("the catalog file says the alias"),
+    }
 
 
 def test_without_entries_the_snapshot_stays_the_same(store: Store, snapshot: Snapshot) -> None:

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from sqlalchemy import text
 
-from proxy.configuration import Snapshot
+from proxy.configuration import PageProblem, Snapshot
 from proxy.services.policy_overlay import PolicyOverlay, stored_policy_overlay
 from proxy.settings import Settings
 from proxy.store.sql.database import write_transaction
@@ -41,7 +42,7 @@ def test_a_policy_of_the_file_wins_over_one_of_its_name(
     store.policies.set("ceilings", {"name": "cent", "limit": "9"}, "ann", 0.0)
 
     assert PolicyOverlay(store.policies).add_to(FILE).policies.ceilings == (CENT,)
-    assert "which replaces the page's" in caplog.text
+    assert "the policies file has one of this name" in caplog.text
 
 
 def test_a_policy_whose_model_left_the_catalog_is_left_out_and_the_others_hold(
@@ -51,7 +52,7 @@ def test_a_policy_whose_model_left_the_catalog_is_left_out_and_the_others_hold(
     store.policies.set("ceilings", DIME, "ann", 0.0)
 
     assert names(PolicyOverlay(store.policies).add_to(FILE))[0] == ["cent", "dime"]
-    assert "a of ceilings is left out" in caplog.text
+    assert "a of ceilings set on a page is left out" in caplog.text
 
 
 @pytest.mark.parametrize("variable", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "OWN_KEY"])
@@ -66,6 +67,18 @@ def test_a_stored_sink_that_names_another_variable_is_left_out(
     changed = PolicyOverlay(store.policies).add_to(files)
     assert [sink.name for sink in changed.policies.sinks] == ["other"]
     assert f"names {variable}" in caplog.text
+
+
+def test_the_snapshot_says_which_policies_are_left_out_and_why(store: Store) -> None:
+    store.policies.set("ceilings", {"name": "cent", "limit": "9"}, "ann", 0.0)
+    store.policies.set("ceilings", {**DIME, "name": "a", "cheaper": ["gone"]}, "ann", 0.0)
+    before = PageProblem("of a model")
+    files = msgspec.structs.replace(FILE, page_problems={("models", "x"): before})
+    problems = PolicyOverlay(store.policies).add_to(files).page_problems
+
+    assert problems["models", "x"] is before
+    assert problems["ceilings", "cent"].reason == "the policies file has one of this name"
+    assert "names gone, which the catalog has not" in problems["ceilings", "a"].reason
 
 
 def test_a_stored_sink_may_name_what_the_file_names(store: Store) -> None:

@@ -1,6 +1,7 @@
 """Models, prices and aliases that people set on pages: composed, checked, and tried."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -20,7 +21,7 @@ from proxy.catalog.prices import RATES
 from proxy.configuration import CatalogSource
 from proxy.errors import CallerError
 from proxy.reloading import Reloader
-from proxy.services.catalog_overlay import CATALOG_KINDS, catalog_text
+from proxy.services.catalog_overlay import CATALOG_KINDS, catalog_text, stated_fields
 from proxy.store.sql.settings.stored_policies import StoredPolicy
 from proxy.store.sql.views.setup.price_trials import PriceQuestion
 from slo.budgets.budget import EVERY
@@ -30,7 +31,7 @@ from slo.toml.nodes import parse_toml
 from slo.toml.values import toml_value
 from slo.trials.price_trial import RoutePrices
 
-_ROUTING: Final = frozenset({"routes", "upstream", "model"})
+_NAME: Final = re.compile(r"[A-Za-z0-9][!-~]{0,255}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,12 @@ class CatalogEntries:
             return {**fields, "team": team, "name": entry_name(kind, fields)}
         if not fields.get("name"):
             raise CallerError("name is missing; write a model's name.", code="invalid_policy")
+        if not _NAME.fullmatch(fields["name"]):
+            raise CallerError(
+                "name: write at most 256 ASCII characters without spaces, a letter or digit first.",
+                code="invalid_policy",
+                param="name",
+            )
         entry = {} if earlier is None else dict(earlier.fields)
         if kind == "models":
             return {**fields, **({"price": entry["price"]} if "price" in entry else {})}
@@ -110,14 +117,17 @@ class CatalogEntries:
     async def check(
         self, kind: str, fields: Mapping[str, Any], stored: Sequence[StoredPolicy]
     ) -> CatalogEntry:
-        """The entry, if the catalog holds with it.
+        """The entry, if the catalog holds with it and the others that are in force.
 
         Raises:
             InvalidFile: It breaks rules.
             CallerError: The operator's file says what it says.
         """
         await asyncio.to_thread(self._check_file, kind, fields)
-        others = [one for one in stored if (one.kind, one.name) != (kind, fields["name"])]
+        problems = self._reloader.snapshot.page_problems
+        left_out = {place for place, problem in problems.items() if problem.is_left_out}
+        left_out.add((kind, fields["name"]))
+        others = [one for one in stored if (one.kind, one.name) not in left_out]
         entry = StoredPolicy(
             kind=kind, name=fields["name"], fields=fields, changed_by="", changed_at=0.0
         )
@@ -126,7 +136,7 @@ class CatalogEntries:
         return CatalogEntry(name=fields["name"], team=fields.get("team", EVERY), catalog=catalog)
 
     def is_in_force(self, stored: StoredPolicy) -> bool:
-        """False where the operator's file says otherwise, or the entry cannot hold."""
+        """True if the catalog in force has the entry, unless a problem leaves it out."""
         catalog, fields = self._reloader.snapshot.catalog, stored.fields
         if stored.kind == "model_aliases":
             aliases = catalog.team_aliases.get(fields["team"])
@@ -187,17 +197,8 @@ class CatalogEntries:
 
     def _check_file(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Checks that the operator's file does not say the same; else raises CallerError."""
-        user = parse_toml(self._source.user or "", self._source.file)
-        if kind == "model_aliases":
-            teams = plain_value(user).get("teams", {})
-            aliases = teams.get(fields["team"], {}).get("model_aliases", {})
-            stated = {"the alias"} if fields["alias"] in aliases else set()
-        else:
-            listed = [one for one in plain_value(user).get("models", ()) if "id" in one]
-            own = {key for one in listed if one["id"] == fields["name"] for key in one}
-            stated = {key for key in own & fields.keys() if key != "name"}
-            if own & _ROUTING and fields.keys() & _ROUTING:
-                stated.add("routes")
+        file = plain_value(parse_toml(self._source.user or "", self._source.file))
+        stated = stated_fields(file, kind, fields)
         if stated:
             raise CallerError(
                 f"The catalog file says {', '.join(sorted(stated))} of {fields['name']}; change it"

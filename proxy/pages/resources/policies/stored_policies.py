@@ -60,7 +60,8 @@ class StoredPolicyView:
 
     Attributes:
         texts: The texts of its form, by field.
-        in_force: False where the policies file has one of this name, or it cannot hold.
+        in_force: False where the file has one of this name, or it cannot hold.
+        problem: Reason that it, or a part of it, is not in force; "" for none.
         changed_at: Seconds since the epoch.
         change: Id of its last change in the audit log.
     """
@@ -70,6 +71,7 @@ class StoredPolicyView:
     toml: str
     texts: Mapping[str, str]
     in_force: bool
+    problem: str
     changed_by: str
     changed_at: float
     change: str
@@ -303,12 +305,15 @@ class StoredPoliciesResource(Resource):
     def _view(
         self, stored: StoredPolicy, changes: Mapping[tuple[str, str], str]
     ) -> StoredPolicyView:
+        problem = self._reloader.snapshot.page_problems.get((stored.kind, stored.name))
+        is_left_out = problem is not None and problem.is_left_out
         return StoredPolicyView(
             kind=stored.kind,
             name=stored.name,
             toml=_toml(stored.kind, stored.fields),
             texts=form_texts(stored.fields),
-            in_force=self._is_in_force(stored),
+            in_force=not is_left_out and self._is_in_force(stored),
+            problem="" if problem is None else problem.reason,
             changed_by=stored.changed_by,
             changed_at=stored.changed_at,
             change=last_id(changes, stored.name, policy_changes(stored.kind)),

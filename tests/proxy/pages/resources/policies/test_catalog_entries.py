@@ -1,5 +1,6 @@
 """Models, prices and aliases by form: preview with a dry run, set, take back; the file wins."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -226,6 +227,27 @@ def test_an_alias_holds_for_its_team_and_goes_with_its_removal(dashboard: Dashbo
 
     submit(dashboard, "remove", {"table": "model_aliases", "name": "claude-* of acme"})
     assert dashboard.reloader.snapshot.catalog.team_aliases == {}
+
+
+def test_a_price_that_cannot_hold_is_not_in_force_and_is_named_with_the_reason(
+    dashboard: Dashboard,
+) -> None:
+    faulty = {"input": "7", "output": "9", "changes": [{"since": "2027-01-01", "long": "x"}]}
+    fields = {"name": "gpt-5.4", "price": faulty}
+    dashboard.store.policies.set("models", fields, "ann", 1.0)
+    asyncio.run(dashboard.reloader.adopt_overlay())
+    assert submit(dashboard, "set", MODEL).status == 303, "others can be set all the same"
+
+    page = text_of(dashboard.ask_as(Role.ADMIN, "GET", "/admin/models"))
+    assert "not in force: price.changes[0].long is the string" in page
+    settings = text_of(dashboard.ask_as(Role.ADMIN, "GET", "/admin/settings"))
+    assert "The model gpt-5.4, set on a page, is not in force: price.changes[0]" in settings
+
+
+def test_a_model_whose_name_no_problem_could_name_is_refused(dashboard: Dashboard) -> None:
+    answer = submit(dashboard, "set", {**MODEL, "name": "our model"})
+
+    assert (answer.status, "without spaces" in text_of(answer)) == (400, True)
 
 
 def test_an_alias_of_an_unknown_model_is_refused(dashboard: Dashboard) -> None:

@@ -39,9 +39,9 @@ def test_the_api_lists_what_people_set_and_whether_it_holds(dashboard: Dashboard
     answer = dashboard.ask_as(Role.ADMIN, "GET", "/api/v1/policies/stored")
 
     listed = msgspec.json.decode(answer.body)["policies"]
-    assert [(one["name"], one["in_force"]) for one in listed] == [
-        ("cent", True),
-        ("in-the-file", False),
+    assert [(one["name"], one["in_force"], one["problem"]) for one in listed] == [
+        ("cent", True, ""),
+        ("in-the-file", False, "the policies file has one of this name"),
     ]
     assert listed[0]["toml"] == '[[ceilings]]\nname = "cent"\nlimit = "0.01"\n'
 
