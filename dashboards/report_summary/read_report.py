@@ -67,7 +67,7 @@ def is_running_month(period: ReportPeriod, today: date) -> bool:
     return period.first == today.replace(day=1) and today < period.end <= next_month(today)
 
 
-def month_name(forecast: MonthForecast) -> str:
+def month_and_year(forecast: MonthForecast) -> str:
     """The month of a forecast in words, such as ``December 2026``."""
     return f"{date.fromisoformat(f'{forecast.month}-01'):%B %Y}"
 

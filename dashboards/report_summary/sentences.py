@@ -5,7 +5,7 @@ from typing import Final
 
 from dashboards.cost_reports import CostSums
 from dashboards.formatting import change, daily_costs, percentage, share, usd
-from dashboards.report_summary.read_report import ReadReport, earlier_hit_rate, month_name
+from dashboards.report_summary.read_report import ReadReport, earlier_hit_rate, month_and_year
 from dashboards.savings_headline import SavingsHeadline
 from dashboards.views.costs import CostSeries, CostsView
 from slo.alert import single_line
@@ -103,8 +103,8 @@ def _outlook_sentence(read: ReadReport) -> str:
     if forecast is not None and forecast.forecast_nanos is not None:
         low, high = usd(forecast.low_nanos), usd(forecast.high_nanos)
         return (
-            f"{month_name(forecast)} should come to {usd(forecast.forecast_nanos)}, 95 % sure to"
-            f" lie between {low} and {high}, if days go on as in the last four weeks."
+            f"{month_and_year(forecast)} should come to {usd(forecast.forecast_nanos)}, 95 % sure"
+            f" to lie between {low} and {high}, if days go on as in the last four weeks."
         )
     costs = read.costs
     if costs is None or costs.unit != "day" or len(costs.starts) < 2:

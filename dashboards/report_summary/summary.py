@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from dashboards.cost_reports import CostRow, CostSums, next_month
 from dashboards.formatting import change, exact_usd, percentage, share, tokens, usd
-from dashboards.report_summary.read_report import ReadReport, earlier_hit_rate, month_name
+from dashboards.report_summary.read_report import ReadReport, earlier_hit_rate, month_and_year
 from dashboards.report_summary.sentences import summary_sentences
 from dashboards.savings_headline import SavingsHeadline
 from dashboards.views.costs import NO_VALUE, MonthForecast
@@ -165,7 +165,7 @@ def _spend(read: ReadReport, total: CostSums) -> SummaryFigure:
 
 def _forecast(forecast: MonthForecast) -> SummaryFigure:
     outlook = (
-        f"for all of {month_name(forecast)}, from {forecast.known_days} days;"
+        f"for all of {month_and_year(forecast)}, from {forecast.known_days} days;"
         f" {usd(forecast.low_nanos)}–{usd(forecast.high_nanos)}"  # noqa: RUF001
     )
     return SummaryFigure(

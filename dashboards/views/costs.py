@@ -183,6 +183,11 @@ class MonthForecast:
     before_first: date | None = None
     before_last: date | None = None
 
+    @property
+    def missing_days(self) -> int:
+        """Whole days with costs that an estimate still needs."""
+        return max(_MIN_FORECAST_DAYS - self.known_days, 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostsView:
@@ -285,7 +290,9 @@ def month_forecast(
         known_days=len(days),
         method=f"Needs {_MIN_FORECAST_DAYS} whole days with costs before today.",
     )
-    if spent is None or len(days) < _MIN_FORECAST_DAYS:
+    if spent is None:
+        return replace(forecast, method="No call of this month has a known price.")
+    if len(days) < _MIN_FORECAST_DAYS:
         return forecast
     expected = sum(_weekday_mean(days, (today.weekday() + n) % 7) for n in range(_days_left(today)))
     # Today counts as its weekday's mean, or as what it cost already where that is more.

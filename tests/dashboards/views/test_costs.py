@@ -68,10 +68,19 @@ def test_a_forecast_has_a_band_as_wide_as_the_days_before_spread() -> None:
     assert uneven.high_nanos - uneven.forecast_nanos == pytest.approx(2 * 100 * 5**0.5, rel=0.1)
 
 
+def test_a_month_of_unknown_cost_has_no_forecast_and_says_why() -> None:
+    past = [(TODAY - timedelta(days=n), 100) for n in range(28, 0, -1)]
+    result = month_forecast(TODAY, None, 0, past)
+
+    assert (result.spent_nanos, result.forecast_nanos, result.missing_days) == (None, None, 0)
+    assert result.method == "No call of this month has a known price."
+
+
 def test_a_week_is_needed_to_forecast_a_month() -> None:
     result = forecast(lambda day: 100 if (TODAY - day).days <= 6 else 0)
 
     assert (result.forecast_nanos, result.known_days, result.spent_nanos) == (None, 6, 700)
+    assert result.missing_days == 1
     assert "7 whole days" in result.method
 
 
