@@ -123,7 +123,7 @@ def exact_usd(nanos: int | None) -> str:
 def how_sure(headline: SavingsHeadline) -> str:
     """The interval of a saving and the way it was measured; else that it is an estimate."""
     low, high = headline.saved_low_nanos, headline.saved_high_nanos
-    if low == high:
+    if not headline.is_measured:
         return "Estimated; no control arm has measured it yet"
     measured = f"measured by control arms on {percentage(headline.measured_share)} of spend"
     return f"95 %: {usd(low)}\N{EN DASH}{usd(high)}, {measured}"

@@ -291,6 +291,11 @@ class SavingsHeadline:
     unpriced_attempts: int
     measured_at: float | None = None
 
+    @property
+    def is_measured(self) -> bool:
+        """True where control arms measured a part of it, so that it has an interval."""
+        return self.saved_low_nanos != self.saved_high_nanos
+
 
 def savings_headline(
     total: SavingsSums,

@@ -30,7 +30,9 @@ def headline_sentences(headline: SavingsHeadline) -> list[str]:
     saved, paid, direct = map(
         _exact, (abs(headline.saved_nanos), headline.paid_nanos, headline.direct_nanos)
     )
-    lines = [f"{verb} {saved} ({share}) against sending directly: {paid} in place of {direct}."]
+    sureness = "" if headline.is_measured else ", by estimate"
+    amounts = f"{paid} in place of {direct}{sureness}"
+    lines = [f"{verb} {saved} ({share}) against sending directly: {amounts}."]
     parts = [
         f"{_IN_SENTENCES[step.name]} {_exact(-step.nanos)} ({step.sureness})"
         for step in headline.steps
@@ -41,7 +43,7 @@ def headline_sentences(headline: SavingsHeadline) -> list[str]:
         lines.append(f"It is {whole}{', '.join(parts)}.")
     if headline.fast_path:
         lines.append(f"{fast_path_sentence(headline.fast_path)}.")
-    if headline.saved_low_nanos != headline.saved_high_nanos:
+    if headline.is_measured:
         low, high = _exact(headline.saved_low_nanos), _exact(headline.saved_high_nanos)
         measured = datetime.fromtimestamp(headline.measured_at or 0.0, UTC)
         compared = f" compared at {measured:%Y-%m-%d %H:%M} UTC" if headline.measured_at else ""

@@ -74,10 +74,11 @@ def _saved_sentence(saved: SavingsHeadline | None) -> str:
     if saved is None or saved.saved_share is None or not saved.saved_nanos:
         return ""
     amount, part = usd(abs(saved.saved_nanos)), percentage(abs(saved.saved_share))
-    text = f"Thriftgate saved {amount}, {part} of what sending directly would have cost"
+    about = "" if saved.is_measured else "an estimated "
+    text = f"Thriftgate saved {about}{amount}, {part} of what sending directly would have cost"
     if saved.saved_nanos < 0:
-        text = f"Sending directly would have cost {amount} less, {part}"
-    if saved.saved_low_nanos == saved.saved_high_nanos:
+        text = f"Sending directly would have cost {about}{amount} less, {part}"
+    if not saved.is_measured:
         return f"{text}."
     low, high = usd(saved.saved_low_nanos), usd(saved.saved_high_nanos)
     return f"{text}; by control arms it is 95 % sure to lie between {low} and {high}."

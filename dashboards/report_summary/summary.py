@@ -126,15 +126,6 @@ def _row(read: ReadReport, row: CostRow, total: CostSums) -> SummaryRow:
 def _figures(read: ReadReport, total: CostSums) -> list[SummaryFigure]:
     """The headline figures; what is not known or does not differ is left out."""
     figures = [_spend(read, total)]
-    if total.list_nanos != total.cost_nanos:
-        figures.append(
-            SummaryFigure(
-                title="List cost",
-                value=usd(total.list_nanos),
-                exact=exact_usd(total.list_nanos),
-                note="at published prices",
-            )
-        )
     if (forecast := read.forecast) is not None:
         figures.append(_forecast(forecast))
     saved = read.report.savings
@@ -177,8 +168,10 @@ def _forecast(forecast: MonthForecast) -> SummaryFigure:
 
 def _savings(saved: SavingsHeadline) -> SummaryFigure:
     note = f"{percentage(saved.saved_share)} of {usd(saved.direct_nanos)} sent directly"
-    if saved.saved_low_nanos != saved.saved_high_nanos:
+    if saved.is_measured:
         note += f"; measured {usd(saved.saved_low_nanos)} … {usd(saved.saved_high_nanos)}"
+    else:
+        note = f"estimated; {note}"
     if saved.uncounted:
         note += f"; {len(saved.uncounted)} not counted"
     return SummaryFigure(

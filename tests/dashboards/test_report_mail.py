@@ -48,7 +48,6 @@ def test_html_and_text_show_the_same_exact_figures_as_the_csv() -> None:
     assert sum(Decimal(row[10]) for row in rows) == Decimal("1.234567893")
     for shown in (made.text, Elements(made.html).text):
         assert "$1.234567893" in shown
-        assert "$2.469135786" in shown
         assert "$1.234567891" in shown
         assert "assistants" in shown
         assert "2026-11-16 to 2026-11-22, days in Europe/Berlin" in shown

@@ -19,7 +19,7 @@ def test_sentences_have_every_digit_and_name_what_is_not_counted() -> None:
     )
 
     assert headline_sentences(savings_headline(count_planning(sums, None), [refuted])) == [
-        "Saved $0.25 (20.0%) against sending directly: $1 in place of $1.25.",
+        "Saved $0.25 (20.0%) against sending directly: $1 in place of $1.25, by estimate.",
         "It is the sum of planning $0.250000001 (estimated), compaction -$0.000000001 (estimated).",
         "Not counted: planning of (none) (acme), $0.5 by estimate; it is worse.",
     ]
@@ -57,7 +57,7 @@ def test_the_fast_path_is_told_by_its_parts_checks_taken_off() -> None:
 
     assert headline.saved_nanos == 2 * 10**8
     assert headline_sentences(headline) == [
-        "Saved $0.2 (16.7%) against sending directly: $1 in place of $1.2.",
+        "Saved $0.2 (16.7%) against sending directly: $1 in place of $1.2, by estimate.",
         "It is the fast path $0.2 (estimated).",
         "Fast path: answers given before $0.3, checks of answers -$0.1.",
     ]

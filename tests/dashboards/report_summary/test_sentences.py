@@ -110,7 +110,7 @@ def test_savings_are_said_with_their_interval_and_losses_as_such() -> None:
             "Thriftgate saved $1.00, 25.0 % of what sending directly would have cost; by control"
             " arms it is 95 % sure to lie between $0.500 and $1.00."
         ),
-        "Sending directly would have cost $1.00 less, 50.0 %.",
+        "Sending directly would have cost an estimated $1.00 less, 50.0 %.",
     ]
 
 

@@ -48,13 +48,16 @@ def test_figures_stand_in_one_order_with_exact_amounts() -> None:
     figures = report_summary(replace(made.read, report=report), 5).figures
 
     assert [figure.title for figure in figures] == [
-        "Spend", "List cost", "Saved", "Calls", "Cache hit rate",
+        "Spend", "Saved", "Calls", "Cache hit rate",
     ]  # fmt: skip
-    assert [figure.exact for figure in figures[:3]] == [
-        "$0.000000003", "$0.000000006", "−$0.000000001",  # noqa: RUF001
+    assert [figure.exact for figure in figures[:2]] == [
+        "$0.000000003", "−$0.000000001",  # noqa: RUF001
     ]  # fmt: skip
     assert figures[0].note == "+50 % vs October 2026 ($0.00000000200)"
-    assert figures[2].tone == "bad"
+    assert (figures[1].tone, figures[1].note) == (
+        "bad",
+        "estimated; −50.0 % of $0.00000000200 sent directly",  # noqa: RUF001
+    )
 
 
 def test_a_forecast_that_is_not_known_says_what_it_needs() -> None:

@@ -77,7 +77,9 @@ def test_an_estimate_is_reported_from_the_first_call(runner: CommandRunner) -> N
     output = runner.said(SAVINGS)
 
     assert "0.7000 (70%)" in output
-    assert "Saved $0.7 (53.8%) against sending directly: $0.6 in place of $1.3." in output
+    assert (
+        "Saved $0.7 (53.8%) against sending directly: $0.6 in place of $1.3, by estimate." in output
+    )
     assert float(saving["estimated_saved_usd"]) == 0.7
     assert saving["estimated_saved_share"] == pytest.approx(0.7)
     assert saving["conversations_needed"] == 60
