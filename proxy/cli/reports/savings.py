@@ -61,9 +61,8 @@ def savings(
     def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
         """Show what was saved against sending directly, and what planning saved by feature.
 
-        The first line is the figure of all pages and reports: planning, compaction, fast path,
-        cheaper models that ceilings chose, less surcharges. A provider's own caching, discounts and
-        fallbacks after failures or missed objectives are no part of it.
+        The first line is the figure of all pages and reports: planning, compaction, fast path and
+        ceilings, less surcharges; no provider's own caching, discounts or fallbacks.
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. Planned and control
         are conversations; those of control are sent unmodified. The measured figure needs both; the

@@ -143,7 +143,8 @@ FIXES: Final[Mapping[str, str]] = MappingProxyType(
     {
         MissReason.FIRST_SEEN: (
             "Nothing to fix where the text is new; where prompts begin with what varies, move it"
-            " behind what stays the same: `thriftgate layout list` has proposals."
+            " behind what stays the same: the feature's page and `thriftgate layout list` have"
+            " proposals."
         ),
         MissReason.BELOW_MINIMUM: (
             "Put more of what stays the same in front, such as examples, or leave it: so short"
@@ -155,7 +156,8 @@ FIXES: Final[Mapping[str, str]] = MappingProxyType(
         MissReason.DIVERGED: (
             "Move what varies behind what stays the same, or wrap it in"
             " <tg:variable>…</tg:variable>. In mode `auto` the gateway applies the layout that it"
-            " learns by itself; in `observe` or `apply`, approve it (`thriftgate layout list`)."
+            " learns by itself; in `observe` or `apply`, approve it on the feature's page or by"
+            " `thriftgate layout approve`."
         ),
         MissReason.UNMARKED: (
             "Nothing to fix: the gateway sends marks as far as they may lose their surcharge, and"

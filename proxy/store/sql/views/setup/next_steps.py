@@ -5,7 +5,8 @@ step                  saving
 ====================  ==========================================================================
 layout                expected by the proposal, on the calls of its family
 equal calls           share of the newest calls that repeat, of what the feature cost
-cache misses          known cost of what was not read from the cache, for a reason with a fix
+cache misses          known cost of what was not read from the cache, for a reason that developers
+                      can change; where a layout waits, that is the step
 all others            unknown: nothing was tried yet that could tell
 ====================  ==========================================================================
 """
@@ -15,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypedDict
 from urllib.parse import quote, urlencode
+
+from sqlalchemy import Connection, select
 
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
@@ -27,6 +30,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.prefix.explain.reasons import MissReason
 from proxy.records.amounts import quantity
 from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.settings.layouts import UndecidedLayout, undecided_layouts
 from proxy.store.sql.views.cache_health import misses
@@ -35,6 +39,7 @@ from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.sql.views.readers import Readers
 from proxy.store.sql.views.savings_sums import first_quarter
 from proxy.store.sql.views.setup.repeated_calls import RepeatedCalls, repeated_calls
+from slo.alert import single_line
 from slo.policies.answer_cache import answer_cache_of
 from slo.policies.fast_path_switches import SwitchedPart, split_switches
 
@@ -48,6 +53,7 @@ _MIN_UNNAMED_SHARE: Final = 0.01
 _LONG_PROMPT_TOKENS: Final = 8_000
 _MIN_LONG_CALLS: Final = 20
 _MAX_REASONS: Final = 200
+_MAX_DETAIL_CHARS: Final = 160
 #: Reasons for misses that people can do something about.
 _FIXABLE: Final = frozenset(
     {
@@ -58,12 +64,13 @@ _FIXABLE: Final = frozenset(
         MissReason.BELOW_MINIMUM,
     }
 )
-_EFFECTS: Final[Mapping[str, str]] = {
-    MissReason.DIVERGED: "Put what varies behind what stays the same, and more is read from caches",
-    MissReason.PARAMETER_CHANGED: "Keep one set of parameters for a conversation's calls",
-    MissReason.ELSEWHERE: "Keep each conversation on one key and one upstream",
-    MissReason.EXPIRED: "Choose a longer lifetime of caches, or bring calls closer together",
-    MissReason.BELOW_MINIMUM: "Put more of what stays the same in front",
+#: Advice for the developers of a feature, who alone can follow it.
+_ADVICE: Final[Mapping[str, str]] = {
+    MissReason.DIVERGED: "put what varies behind what stays the same, and more is read from caches",
+    MissReason.PARAMETER_CHANGED: "keep one set of parameters for a conversation's calls",
+    MissReason.ELSEWHERE: "keep each conversation on one key and one upstream",
+    MissReason.EXPIRED: "choose a longer lifetime of caches, or bring calls closer together",
+    MissReason.BELOW_MINIMUM: "put more of what stays the same in front",
 }
 
 
@@ -131,13 +138,17 @@ def next_steps(
             connection, scope.period.bounds, scope.only, names,
             places=("team", "feature"), limit=_MAX_REASONS,
         )  # fmt: skip
+        dearest = _dearest_misses(reasons)
+        details = {}
+        if question.viewer.may(Action.SEE_CALLS):
+            details = _miss_details(connection, [row.example for row in dearest.values()])
         repeated = repeated_calls(connection, scope.period.bounds, scope.only)
     days = 0.0 if first is None else (min(scope.period.bounds[1], question.now) - first) / _DAY_S
     layouts = list(_layout_steps(readers, question, counted, places))
     waiting = {(step.team, step.feature) for step in layouts}
     steps = [
         *layouts,
-        *_miss_steps(reasons, places, waiting),
+        *_miss_steps(dearest, details, places, waiting),
         *_equal_call_steps(question, places, repeated),
         *_budget_steps(question.budgets),
         *_unnamed_steps(counted, places),
@@ -198,38 +209,58 @@ def _calls_by_scope(counted: CountedSavings, catalog: Catalog) -> Counter[Layout
     return calls
 
 
-def _miss_steps(
-    reasons: Sequence[MissReasonSums], places: Sequence[_Place], waiting: set[tuple[str, str]]
-) -> Iterator[NextStep]:
-    """The dearest reason for misses of each feature that somebody can fix.
-
-    Args:
-        waiting: Features with a layout that waits, which would fix the same.
-    """
+def _dearest_misses(reasons: Sequence[MissReasonSums]) -> dict[tuple[str, str], MissReasonSums]:
+    """The dearest reason for misses of each feature that developers can change."""
     dearest: dict[tuple[str, str], MissReasonSums] = {}
     for row in reasons:
         if row.reason in _FIXABLE and row.nanos > 0:
             dearest.setdefault((row.team, row.feature), row)
+    return dearest
+
+
+def _miss_details(connection: Connection, call_ids: Sequence[str]) -> dict[str, str]:
+    """The evidence of calls that missed, by id; it may quote prompts."""
+    calls = schema.calls.c
+    query = select(calls.call_id, calls.miss_detail).where(
+        calls.call_id.in_(call_ids), calls.miss.is_not(None)
+    )
+    return {call_id: detail or "" for call_id, detail in connection.execute(query)}
+
+
+def _miss_steps(
+    dearest: Mapping[tuple[str, str], MissReasonSums],
+    details: Mapping[str, str],
+    places: Sequence[_Place],
+    waiting: set[tuple[str, str]],
+) -> Iterator[NextStep]:
+    """Advice for developers on the dearest reason for misses of each feature.
+
+    Args:
+        details: Evidence of calls that the viewer may see, by id.
+        waiting: Features with a layout that waits, which would fix the same.
+    """
     for place in places:
         sums = dearest.get((place.team, place.feature))
         if sums is not None and (place.team, place.feature) not in waiting:
-            yield _miss_step(sums, place)
+            yield _miss_step(sums, place, details.get(sums.example))
 
 
-def _miss_step(row: MissReasonSums, place: _Place) -> NextStep:
+def _miss_step(row: MissReasonSums, place: _Place, detail: str | None) -> NextStep:
     filters = urlencode({"team": place.team, "feature": place.feature or "(none)"})
+    example = f"{HOME}/cache/{quote(row.example, safe='')}"
+    newest = f". The newest call: {single_line(detail, _MAX_DETAIL_CHARS)}" if detail else ""
     return NextStep(
         kind="cache_misses",
-        title=f"Fix the cache misses of {place.title}",
-        effect=_EFFECTS[row.reason],
+        title=f"Advice to developers: change the calls of {place.title}",
+        effect=f"They can {_ADVICE[row.reason]}{newest}",
         basis=f"Cost of what {quantity(row.attempts, 'attempt')} did not read for that reason",
         saved_nanos=row.nanos,
         nanos_per_1k_calls=row.nanos * _CALLS // place.sums.calls,
         bound="at most",
         cost_nanos=place.sums.cost_nanos,
         **place.names,
-        link=f"{HOME}/cache?{filters}",
-        action="See its misses",
+        link=f"{HOME}/cache?{filters}" if detail is None else example,
+        action="See its misses" if detail is None else "See what differs",
     )
 
 

@@ -57,14 +57,29 @@ def test_dearest_fixable_reason_for_misses_costs_what_was_not_read(store: Store)
         store,
         missed | {"miss": MissReason.FIRST_SEEN, "miss_nanos": 90},
         missed | {"miss": MissReason.EXPIRED, "miss_nanos": 5},
-        missed | {"miss": MissReason.PARAMETER_CHANGED, "miss_nanos": 40},
+        missed
+        | {
+            "miss": MissReason.PARAMETER_CHANGED,
+            "miss_nanos": 40,
+            "miss_detail": "tools changed",
+        },
     )
     (step,) = steps(store)
+    advice = "They can keep one set of parameters for a conversation's calls"
 
     assert (step.kind, step.saved_nanos, step.bound) == ("cache_misses", 40, "at most")
     assert step.month_nanos == pytest.approx(600, rel=0.01)
-    assert step.effect == "Keep one set of parameters for a conversation's calls"
-    assert step.link == "/admin/cache?team=team_0&feature=chat"
+    assert step.effect == f"{advice}. The newest call: tools changed"
+    assert step.link == f"/admin/cache/{a_receipt(2).call_id}"
+
+
+def test_the_evidence_of_a_miss_is_shown_only_to_who_sees_calls(store: Store) -> None:
+    miss = {"miss": MissReason.DIVERGED, "miss_detail": "system: `on 1 May` changed"}
+    keep(store, {"conversation": "ab", "miss_tokens": 7, "miss_nanos": 5} | miss)
+    (step,) = steps(store, viewer=of_team("team_0"))
+
+    assert "1 May" not in step.effect
+    assert (step.link, step.action) == ("/admin/cache?team=team_0&feature=chat", "See its misses")
 
 
 def test_a_layout_that_waits_stands_for_the_misses_it_would_fix(store: Store) -> None:
