@@ -1,6 +1,6 @@
 """Periods that a period is compared with or forecast from: their buckets and names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import count
@@ -41,16 +41,31 @@ def begun_part(period: ReportPeriod, today: date) -> ReportPeriod:
 def compared_edges(
     buckets: TimeBuckets, period: ReportPeriod, earlier: ReportPeriod
 ) -> tuple[int, ...]:
-    """Edges of the earlier buckets that stand for those of a period, the first for the first."""
+    """Edges of the earlier buckets that stand for those of a period, the first for the first.
+
+    An hour stands for the one as long after its day's midnight, also where clocks change: an hour
+    that the earlier day lacks is empty, and the last one has what is left of the day.
+    """
+    days = zip(period.days, earlier.days, strict=False)
+    if buckets.unit == "hour":
+        return (*_hours_of(buckets, days), earlier.bounds[1])
     if buckets.unit != "week":
         return time_buckets(earlier, buckets.unit).edges
-    days = zip(period.days, earlier.days, strict=False)
     starts = [
         before.bounds[0]
         for place, (day, before) in enumerate(days)
         if not place or day.first.weekday() == 0
     ]
     return (*starts, earlier.bounds[1])
+
+
+def _hours_of(
+    buckets: TimeBuckets, days: Iterable[tuple[ReportPeriod, ReportPeriod]]
+) -> Iterator[int]:
+    """The beginnings of earlier hours, by the days of both periods."""
+    for (start, end), (before, before_end) in ((day.bounds, other.bounds) for day, other in days):
+        hours = (hour for hour in buckets.starts if start <= hour < end)
+        yield from (min(before + hour - start, before_end) for hour in hours)
 
 
 def forecast_edges(today: date, zone: str) -> list[int]:

@@ -83,3 +83,24 @@ def test_earlier_buckets_fill_their_period_and_begin_as_far_from_its_start(unit)
 
     assert (edges[0], edges[-1]) == earlier.bounds
     assert [edge - edges[0] for edge in edges] == [edge - now[0] for edge in now]
+
+
+@pytest.mark.parametrize(("first", "last_hour"), [("2026-10-24", 24), ("2026-03-28", 22)])
+def test_hours_stand_for_those_as_long_after_midnight_although_clocks_changed(
+    first: str, last_hour: int
+) -> None:
+    day = date.fromisoformat(first)
+    period = ReportPeriod(first=day, end=day + timedelta(days=3), zone="Europe/Berlin")
+    earlier = compared_period(period, "previous")
+    buckets = time_buckets(period, "hour")
+    edges = compared_edges(buckets, period, earlier)
+    before = dict(zip(buckets.starts, edges, strict=False))
+
+    assert len(edges) == len(buckets.edges)
+    for (midnight, _), (start, _) in zip(
+        [each.bounds for each in period.days], [each.bounds for each in earlier.days], strict=True
+    ):
+        assert before[midnight] == start
+        assert before[midnight + 5 * 3_600] == start + 5 * 3_600
+    changed, start = period.days[1].bounds, earlier.days[1].bounds[0]
+    assert before[changed[1] - 3_600] == start + last_hour * 3_600

@@ -14,7 +14,7 @@ from dashboards.cost_formats import Cell, csv_text, inert_text
 from dashboards.cost_reports import usd_decimal
 from dashboards.report_periods import BucketUnit
 from dashboards.reports import reads_receipts
-from dashboards.views.comparisons import Comparison, compared_period
+from dashboards.views.comparisons import Comparison
 from dashboards.views.costs import CostsView, CostTableRow, FixedCostDimension, RowSort
 from proxy.errors import Unready
 from proxy.pages.resources.api import Resource
@@ -144,8 +144,8 @@ class Costs(Resource):
 
     async def _is_long(self, question: CostsQuestion) -> bool:
         """True if both periods have more receipts than are read while a page waits."""
-        periods = question.period, compared_period(question.period, question.compare)
         count = partial(has_more_receipts, count=_PAGE_RECEIPTS)
+        periods = question.earlier, question.period
         return await self._ask.view("receipts of costs", count, periods, view_itself)
 
 

@@ -72,7 +72,8 @@ class ValueRange:
     """Some of the values of a dimension: those from one on in an order.
 
     Attributes:
-        find: A text that their names have, whatever its case; "" for all.
+        find: A text that their names have, whatever its case; of receipts in SQLite that of ASCII
+            letters. "" for all.
         first: Values that are left out.
     """
 
@@ -147,7 +148,11 @@ class SpendReader:
         amounts: Mapping[RowSort, ColumnElement[Any]] = {
             "cost": func.sum(cost), "change": func.sum(cost), "calls": func.sum(calls.final),
         }  # fmt: skip
-        order = [amounts[some.sort].desc(), value] if some.sort in amounts else [value]
+        order = (
+            [amounts[some.sort].desc(), value]
+            if some.sort in amounts
+            else [func.lower(value), value]
+        )
         query = select(value).where(*self._conditions(dimension, some)).group_by(value)
         query = query.order_by(*order).offset(some.first).limit(some.count)
         return [*self._connection.execute(query).scalars()]

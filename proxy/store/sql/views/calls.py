@@ -100,7 +100,7 @@ class CallSearch:
         min_ttft: Their first content byte came after at least so many seconds; 0 for any.
         sort: Their order; the newest first, or those with most of it.
         id_start: The beginning of their ids; "" for any.
-        text: Stands in the prompt kept for them, in any case of letters, or is the id that a
+        text: Stands in the prompt kept for them, in any case of ASCII letters, or is the id that a
             provider gave to an attempt or an answer; "" for any.
         measured: Calls that an alert counted; None for any.
     """

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, select
 
 from dashboards.cost_reports import CostSums
-from dashboards.reports import SpendFilter
+from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.comparisons import (
     Comparison,
     begun_part,
@@ -78,6 +78,16 @@ class CostsQuestion(SeriesQuestion[CostDimension]):
     rows: ValueRange = DEAREST_ROWS
     columns: ValueRange = DEAREST_COLUMNS
 
+    @property
+    def begun(self) -> ReportPeriod:
+        """The part of the period that is compared: days to come are beside none."""
+        return begun_part(self.period, self.today)
+
+    @property
+    def earlier(self) -> ReportPeriod:
+        """The earlier period that it is compared with."""
+        return compared_period(self.begun, self.compare)
+
 
 class _RankedRows(NamedTuple):
     """Values of a dimension.
@@ -111,9 +121,8 @@ _NO_COLUMNS: Final = _RankedColumns({}, (), 0, {})
 
 def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     """Costs of a period beside an earlier one; blocks."""
-    begun = begun_part(question.period, question.today)  # days to come are beside none
-    earlier = compared_period(begun, question.compare)
-    earlier_edges = compared_edges(question.buckets, begun, earlier)
+    earlier = question.earlier
+    earlier_edges = compared_edges(question.buckets, question.begun, earlier)
     edges = question.buckets.edges
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         reader = SpendReader(connection, earlier.bounds, edges, question.only)

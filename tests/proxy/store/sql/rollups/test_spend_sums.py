@@ -251,6 +251,27 @@ def test_costs_of_buckets_are_those_of_all_values(ledger: Engine) -> None:
     assert of_nobody == [0] * len(BUCKETS.starts)
 
 
+def test_a_bucket_between_equal_edges_is_empty(ledger: Engine) -> None:
+    start, middle, end = FIRST, FIRST + 86_400, FIRST + 2 * 86_400
+    expected = [
+        sum(call.cost_nanos or 0 for call in calls_between(*days))
+        for days in ((start, middle), (middle, end))
+    ]
+    with read_transaction(ledger, is_snapshot=True) as connection:
+        nanos = costs_by_bucket(connection, (start, middle, middle, end), ALL_CALLS)
+
+    assert nanos == [expected[0], 0, expected[1]]
+
+
+def test_values_of_receipts_are_in_the_order_of_names_whatever_their_case(engine: Engine) -> None:
+    inserter(engine)([a_call(100 + n, user=user) for n, user in enumerate(("c", "B", "a"))])
+    with read_transaction(engine) as connection:
+        reader = SpendReader(connection, (EDGES[0], EDGES[1]), EDGES[1:], ALL_CALLS)
+        names = reader.ranked_values(ValueDimension("user", {}), ValueRange(count=9, sort="name"))
+
+    assert names == ["a", "B", "c"]
+
+
 def test_users_without_receipts_are_among_the_others(engine: Engine) -> None:
     inserter(engine)(CALLS[:300])
     with engine.begin() as connection:  # receipts of older calls are deleted, their sums stay
