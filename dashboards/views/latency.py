@@ -92,7 +92,7 @@ class HealthWindow:
 
     Attributes:
         since: Beginning of the hour, in seconds since the epoch.
-        errors: Calls that were refused, failed or broke off.
+        errors: Calls that failed or broke off; a refusal by the gateway is none.
         p95: Seconds that 95 of 100 calls took at most; null without any, and where other values
             than teams filter, which histograms of hours do not know.
     """

@@ -18,7 +18,7 @@ _SUMMED_FIELDS = (
     "miss_tokens",
     "miss_nanos",
 )
-_ERRORS = {Outcome.REFUSED, Outcome.FAILED, Outcome.BROKEN}
+_ERRORS = {Outcome.FAILED, Outcome.BROKEN}
 
 
 def a_receipt(n: int = 0, **changes: Any) -> Receipt:

@@ -62,8 +62,7 @@ SPEND_SUMS: Final = (*COUNTS, *schema.BUCKETS, "list_nanos", "cost_nanos")
 SUMS: Final[Mapping[str, str]] = {
     "calls": "sum(final)",
     "attempts": "count(*)",
-    "errors": "sum(CASE WHEN final = 1 AND outcome IN ('refused', 'failed', 'broken') "
-    "THEN 1 ELSE 0 END)",
+    "errors": "sum(CASE WHEN final = 1 AND outcome IN ('failed', 'broken') THEN 1 ELSE 0 END)",
     "estimated": "sum(estimated)",
     "unpriced": "sum(CASE WHEN cost_nanos IS NULL AND (input IS NOT NULL OR outcome = 'answered') "
     "THEN 1 ELSE 0 END)",

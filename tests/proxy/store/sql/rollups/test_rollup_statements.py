@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Engine, Table, create_engine, select, text
 
 from proxy.records.receipt import Outcome, Receipt, ServedBy
+from proxy.store.sql import schema
 from proxy.store.sql.database import migrate, read_transaction, write_transaction
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.rollups.pending_sums import PendingSums
@@ -21,6 +22,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     rollup_fallbacks,
     rollup_fast_path,
     rollup_misses,
+    rollup_pending,
     rollup_weeks,
 )
 from slo.objectives.latency_buckets import BOUNDS_MICROS, bucket_of
@@ -237,3 +239,25 @@ def test_a_migrated_ledger_has_the_fallback_sums_of_its_calls(engine: Engine) ->
     assert sum(row[0] for row in added.values()) == sum(
         n % 4 in {0, 3} and n % 5 > 0 and n % 7 > 0 for n in range(40)
     )
+
+
+def test_a_migrated_ledger_counts_refused_calls_as_no_errors(engine: Engine) -> None:
+    outcomes = (Outcome.REFUSED, Outcome.FAILED, Outcome.BROKEN, Outcome.ANSWERED)
+    calls = [
+        a_receipt(n, started=START + n * 500, feature=outcomes[n % 4], outcome=outcomes[n % 4])
+        for n in range(40)
+    ]
+    inserter(engine)(calls)
+    tables = (schema.rollups.name, rollup_pending.name)
+    with write_transaction(engine) as connection:
+        for name in tables:
+            connection.execute(
+                text(f"UPDATE {name} SET errors = calls WHERE feature = 'refused'")  # noqa: S608 - own names
+            )
+        connection.execute(text("UPDATE alembic_version SET version_num = '0036'"))
+    migrate(engine)
+
+    with read_transaction(engine) as connection:
+        for name in tables:
+            sums = text(f"SELECT sum(errors), sum(calls) FROM {name}")  # noqa: S608 - own names
+            assert tuple(connection.execute(sums).one()) == (20, 40)
