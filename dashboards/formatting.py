@@ -338,26 +338,26 @@ def unmet_objectives(objectives: Iterable[ObjectiveStatus]) -> list[ObjectiveSta
 
 
 def health_headline(
-    shown: tuple[Sequence[ObjectiveStatus], HealthWindow],
+    shown: tuple[Sequence[ObjectiveStatus], HealthWindow | None],
 ) -> tuple[str, str, str]:
     """The state of objectives and errors together: its tone, its words, and the path to its cause.
 
     Args:
-        shown: Objectives, and calls of the last hour.
+        shown: Objectives, and calls of the last hour; None where these are unknown.
     """
     objectives, recent = shown
     now = "/now?by=route&window=1h"
-    if recent.errors >= _MIN_ERRORS and recent.errors >= _BAD_ERROR_SHARE * recent.calls:
-        words = f"{share(recent.errors, recent.calls)} errors"
-        return "bad", words, now
+    calls, errors = (1, 0) if recent is None else (recent.calls, recent.errors)
+    if errors >= _MIN_ERRORS and errors >= _BAD_ERROR_SHARE * calls:
+        return "bad", f"{share(errors, calls)} errors", now
     counts = Counter(objective.verdict for objective in objectives)
     for verdict, tone in _UNMET_TONES.items():
         if counts[verdict]:
             return tone, f"{counts[verdict]} of {len(objectives)} {verdict}", "/objectives"
-    if not recent.calls:
+    if not calls:
         return "", "No calls", now
     if not objectives:
-        return "good", "Calls are answered", now
+        return ("", "?", now) if recent is None else ("good", "Calls are answered", now)
     return "good", f"{counts[ObjectiveVerdict.OK]} of {len(objectives)} ok", "/objectives"
 
 

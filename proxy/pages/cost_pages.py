@@ -1,6 +1,7 @@
 """Pages of money and speed: overview, costs, reports, savings, latency."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Final, get_args
@@ -31,6 +32,7 @@ from proxy.pages.resources.ledger.savings import SavingsQuery
 from proxy.pages.resources.policies.policy_pages import policy_setup
 from proxy.pages.resources.report_sending import SendRequest
 from proxy.pages.site import Pages, form, html_response, redirect, validated_request
+from proxy.pages.store_questions import view_itself
 from proxy.pages.viewing import (
     FormFields,
     SignedIn,
@@ -40,7 +42,7 @@ from proxy.pages.viewing import (
     unknown_form_error,
 )
 from proxy.services.reports.background_reports import KEEP_S, PendingReport
-from proxy.store.sql.views.latency import HealthQuestion
+from proxy.store.sql.views.latency import HealthQuestion, health_view
 from proxy.store.sql.views.savings import (
     OverviewQuestion,
     OverviewView,
@@ -134,7 +136,10 @@ class CostPages(Pages):
         try:
             html = await ledger.savings.read_measured(question.savings, read)
         except Unready:
-            html = await run_in_threadpool(page, OverviewView())
+            health = None
+            with suppress(Unready):
+                health = await ledger.ask.view("health", health_view, question.health, view_itself)
+            html = await run_in_threadpool(page, OverviewView(health=health))
         return html_response(html)
 
     @route("GET", "/costs")

@@ -130,7 +130,10 @@ def _zip(content: bytes) -> bytes:
 
 
 async def _problem_page(request: Request, error: CallerError | Unready) -> Response:
-    """The form as it was submitted, with its faults; a page with the reason where it is no form."""
+    """The form as it was submitted, with its faults; a page with the reason where it is no form.
+
+    A page that cannot be read just now has the menu and a button to try again.
+    """
     fields: Mapping[str, str] = getattr(request.state, "form_fields", {})
     back = _own_path(fields.get(PAGE_FIELD) or request.headers.get("referer", ""))
     if fields and error.status in _FORM_STATUSES:
@@ -140,7 +143,14 @@ async def _problem_page(request: Request, error: CallerError | Unready) -> Respo
         refilled = await run_in_threadpool(refill_form, html, submitted)
         if refilled is not None:
             return html_response(refilled, error.status)
-    return html_response(await run_in_threadpool(pages.problem, str(error), back), error.status)
+    viewer = getattr(request.state, "viewer", None)
+    if viewer is not None and isinstance(error, Unready) and request.method == "GET":
+        section = request.url.path.removeprefix(HOME).strip("/").partition("/")[0]
+        values = {"viewer": viewer, "section": section, "message": str(error), "back": back}
+        html = await run_in_threadpool(pages.render, "problem.html", values)
+    else:
+        html = await run_in_threadpool(pages.problem, str(error), back)
+    return html_response(html, error.status)
 
 
 async def _own_page(request: Request, path: str) -> str:

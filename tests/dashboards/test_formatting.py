@@ -41,6 +41,8 @@ def test_health_without_calls_is_not_called_good():
     recent = HealthWindow(since=0, calls=0, errors=0, p95=None)
 
     assert formatting.health_headline(([], recent))[:2] == ("", "No calls")
+    assert formatting.health_headline(([], None))[:2] == ("", "?")
+    assert formatting.health_headline(([an_objective(verdict="ok")], None))[1] == "1 of 1 ok"
 
 
 def test_a_span_has_the_two_largest_units():

@@ -62,7 +62,7 @@ def test_a_part_that_is_not_known_leaves_the_page_standing() -> None:
     answer = browser.get("/budgets")
 
     assert answer.status == 200
-    assert "Budgets are not available just now" in answer.body.decode()
+    assert "Budgets: not available just now" in answer.body.decode()
 
 
 def test_pages_only_read(signed_in: Browser) -> None:

@@ -384,8 +384,22 @@ def test_the_first_page_stands_while_the_database_is_away() -> None:
     browser.sign_in()
     html = browser.get("").body.decode()
 
-    assert "Costs are not available just now" in html
+    assert "Costs: not available just now" in html
     assert "chat-ttft burns its error budget" in html
+    assert "<h2>Health</h2>" in html
+    assert "Steps not taken yet" in html
+
+
+def test_a_page_that_cannot_be_read_in_time_has_the_menu_and_can_be_tried_again() -> None:
+    browser = Browser()
+    browser.sign_in()
+    answer = browser.get("/costs?from=2026-08-01&to=2026-08-01")
+    html = answer.body.decode()
+
+    assert answer.status == 503
+    assert "<h1>Not available just now</h1>" in html
+    assert '<a class="button" href="">Try again</a>' in html
+    assert 'href="/admin/costs" aria-current="page"' in html
 
 
 def test_latencies_say_whose_hours_and_days_they_show(pages: CostPagesBrowser) -> None:

@@ -40,7 +40,7 @@ class OverviewQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewView:
-    """Figures of the first page; all are None where the database does not answer just now."""
+    """Figures of the first page; those are None that the database does not tell just now."""
 
     costs: CostsView | None = None
     savings: SavingsView | None = None
