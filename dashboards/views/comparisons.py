@@ -68,38 +68,38 @@ def _hours_of(
         yield from (min(before + hour - start, before_end) for hour in hours)
 
 
-def forecast_edges(today: date, zone: str) -> list[int]:
-    """Edges of the buckets that a forecast of a day's month is made of."""
-    month, before, past = _forecast_periods(today, zone)
-    begun = month.days[-1].bounds[0]
-    return sorted({*month.bounds, begun, *before.bounds, *time_buckets(past, "day").edges})
+class MonthForecasts:
+    """Forecasts of a day's month, all by the costs between the same edges.
+
+    Attributes:
+        edges: Edges of the buckets that they are made of.
+    """
+
+    def __init__(self, today: date, zone: str) -> None:
+        month = ReportPeriod(first=today.replace(day=1), end=today + _DAY, zone=zone)
+        self._before = compared_period(month, "month")
+        # Days of UTC are what rollups hold; a mean of four needs no other.
+        past = ReportPeriod(first=today - timedelta(days=FORECAST_DAYS), end=today, zone="UTC")
+        periods = month, month.days[-1], self._before, *past.days
+        self.edges = sorted({edge for period in periods for edge in period.bounds})
+        places = {edge: place for place, edge in enumerate(self.edges)}
+        self._today, self._days = today, [day.first for day in past.days]
+        self._parts = [slice(*(places[edge] for edge in period.bounds)) for period in periods]
+
+    def of(self, nanos: Sequence[int | None]) -> MonthForecast:
+        """The forecast by the costs of the buckets, None for unknown."""
+        month, today, before, *past = (_known_sum(nanos[part]) for part in self._parts)
+        by_day = [(day, cost or 0) for day, cost in zip(self._days, past, strict=True)]
+        return replace(
+            month_forecast(self._today, month, today or 0, by_day),
+            before_nanos=before,
+            before_first=self._before.first,
+            before_last=self._before.days[-1].first,
+        )
 
 
-def forecast_of(today: date, zone: str, nanos: Sequence[int | None]) -> MonthForecast:
-    """The forecast of a day's month by the costs between ``forecast_edges``, None for unknown."""
-    month, before, past = _forecast_periods(today, zone)
-    costs = list(zip(forecast_edges(today, zone), nanos, strict=False))
-
-    def nanos_in(period: ReportPeriod) -> int | None:
-        first, last = period.bounds
-        amounts = [amount for start, amount in costs if first <= start < last]
-        return sum(filter(None, amounts)) or (None if None in amounts else 0)
-
-    nanos_by_day = [(day.first, nanos_in(day) or 0) for day in past.days]
-    return replace(
-        month_forecast(today, nanos_in(month), nanos_in(month.days[-1]) or 0, nanos_by_day),
-        before_nanos=nanos_in(before),
-        before_first=before.first,
-        before_last=before.days[-1].first,
-    )
-
-
-def _forecast_periods(today: date, zone: str) -> tuple[ReportPeriod, ReportPeriod, ReportPeriod]:
-    """The month so far, the same days a month ago, and the days that a forecast learns from."""
-    month = ReportPeriod(first=today.replace(day=1), end=today + timedelta(days=1), zone=zone)
-    # Days of UTC are what rollups hold; a mean of four needs no other.
-    past = ReportPeriod(first=today - timedelta(days=FORECAST_DAYS), end=today, zone="UTC")
-    return month, compared_period(month, "month"), past
+def _known_sum(nanos: Sequence[int | None]) -> int | None:
+    return sum(filter(None, nanos)) or (None if None in nanos else 0)
 
 
 def comparison_name(first: date, last: date, before_first: date, before_last: date) -> str:

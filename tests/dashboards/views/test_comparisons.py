@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dashboards.report_periods import time_buckets
 from dashboards.reports import ReportPeriod
 from dashboards.views.comparisons import (
+    MonthForecasts,
     begun_part,
     compared_edges,
     compared_period,
@@ -104,3 +105,22 @@ def test_hours_stand_for_those_as_long_after_midnight_although_clocks_changed(
         assert before[midnight + 5 * 3_600] == start + 5 * 3_600
     changed, start = period.days[1].bounds, earlier.days[1].bounds[0]
     assert before[changed[1] - 3_600] == start + last_hour * 3_600
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
+def test_forecasts_of_a_month_sum_the_costs_between_their_edges(zone: str) -> None:
+    today = date(2026, 11, 20)
+    forecasts = MonthForecasts(today, zone)
+    nanos = [*range(len(forecasts.edges) - 1)]
+    forecast, unknown = forecasts.of(nanos), forecasts.of([None] * len(nanos))
+
+    def cost(period: ReportPeriod) -> int:
+        first, last = period.bounds
+        return sum(
+            n for start, n in zip(forecasts.edges, nanos, strict=False) if first <= start < last
+        )
+
+    assert forecast.spent_nanos == cost(a_period("2026-11-01", "2026-11-20", zone))
+    assert forecast.before_nanos == cost(a_period("2026-10-01", "2026-10-20", zone))
+    assert (forecast.before_first, forecast.before_last) == (date(2026, 10, 1), date(2026, 10, 20))
+    assert (unknown.spent_nanos, unknown.before_nanos) == (None, None)

@@ -13,7 +13,7 @@ from dashboards.cost_reports import CostReport, Dimension, cost_report
 from dashboards.report_periods import time_buckets
 from dashboards.report_summary.read_report import ReadReport, is_running_month
 from dashboards.reports import Part, ReportPeriod, ordered_parts, reads_receipts
-from dashboards.views.comparisons import forecast_edges, forecast_of
+from dashboards.views.comparisons import MonthForecasts
 from dashboards.views.costs import CostDimension, CostsView
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
@@ -129,24 +129,21 @@ def row_forecasts(
         or parts & {"day", "month"}
     ):
         return None
-    sums = _forecast_sums(readers, question, ordered_parts(parts))
-    zone = scope.period.zone
-    return {
-        values: forecast_of(today, zone, nanos).forecast_nanos for values, nanos in sums.items()
-    }
+    forecasts = MonthForecasts(today, scope.period.zone)
+    sums = _forecast_sums(readers, question, ordered_parts(parts), forecasts.edges)
+    return {values: forecasts.of(nanos).forecast_nanos for values, nanos in sums.items()}
 
 
 def _forecast_sums(
-    readers: Readers, question: ReportQuestion, parts: Sequence[Part]
+    readers: Readers, question: ReportQuestion, parts: Sequence[Part], edges: Sequence[int]
 ) -> Mapping[tuple[str, ...], Sequence[int | None]]:
-    """Costs between ``forecast_edges`` by the values of a report's rows, None for unknown."""
+    """Costs between edges by the values of a report's rows, None for unknown."""
     query = SumQuery(
         place=lambda rows: [part_column(rows, part) for part in parts],
         addends=costs,
         only=question.scope.only,
         hour_addends=costs,
     )
-    edges = forecast_edges(question.today, question.scope.period.zone)
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         sums = bucket_sums(connection, edges, query)
     by_values = defaultdict[tuple[str, ...], list[Counter[str]]](

@@ -12,11 +12,10 @@ from dashboards.cost_reports import CostSums
 from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.comparisons import (
     Comparison,
+    MonthForecasts,
     begun_part,
     compared_edges,
     compared_period,
-    forecast_edges,
-    forecast_of,
 )
 from dashboards.views.costs import (
     CostAmounts,
@@ -376,10 +375,9 @@ def _layer(
 
 
 def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
-    today, zone = question.today, question.period.zone
-    edges = forecast_edges(today, zone)
+    forecasts = MonthForecasts(question.today, question.period.zone)
     with read_transaction(readers.engine, is_snapshot=True) as connection:
-        return forecast_of(today, zone, costs_by_bucket(connection, edges, question.only))
+        return forecasts.of(costs_by_bucket(connection, forecasts.edges, question.only))
 
 
 def _amounts(numbers: Mapping[str, int]) -> CostAmounts:
