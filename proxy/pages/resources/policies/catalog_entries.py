@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from proxy.catalog.catalog import Catalog
+from proxy.catalog.model_aliases import EVERY_TEAM
 from proxy.catalog.page_entries import (
     model_text,
     plain_value,
@@ -24,6 +25,7 @@ from proxy.reloading import Reloader
 from proxy.services.catalog_overlay import CATALOG_KINDS, catalog_text, stated_fields
 from proxy.store.sql.settings.stored_policies import StoredPolicy
 from proxy.store.sql.views.setup.price_trials import PriceQuestion
+from proxy.store.sql.views.setup.requested_models import RequestedModel
 from slo.budgets.budget import EVERY
 from slo.objectives.toml_writer import dollars_text
 from slo.price import TokenRates
@@ -31,6 +33,8 @@ from slo.toml.nodes import parse_toml
 from slo.toml.values import toml_value
 from slo.trials.price_trial import RoutePrices
 
+#: Changes of models that a preview names; more are counted.
+_MAX_MOVES: Final = 5
 _NAME: Final = re.compile(r"[A-Za-z0-9][!-~]{0,255}")
 
 
@@ -182,6 +186,34 @@ class CatalogEntries:
         why = "it has rates of its own, which only the catalog file can restate"
         return [f"Calls at the service tier {names} will lose their price: {why}."] if tiers else []
 
+    def alias_problems(
+        self, entry: CatalogEntry, requested: Sequence[RequestedModel] | None
+    ) -> Sequence[str]:
+        """Sentences on what an alias changes: others that end, and calls by another model.
+
+        Args:
+            requested: Calls of yesterday; None while the ledger is away.
+        """
+        before, after = self._reloader.snapshot.catalog, entry.catalog
+        shared = before.team_aliases.get(EVERY_TEAM)
+        problems = []
+        if shared and entry.team != EVERY_TEAM and entry.team not in before.team_aliases:
+            problems.append(
+                "A team with aliases of its own has none of those for every team. These end for"
+                f" {entry.team}, unless you set them for it, too: {', '.join(shared.targets)}."
+            )
+        if requested is None:
+            return [*problems, "Yesterday's calls cannot be counted just now."]
+        moves = list(_model_changes(before, after, requested))
+        total = f"{sum(calls for calls, _ in moves):,}"
+        listed = "; ".join(f"{calls:,} of {words}" for calls, words in moves[:_MAX_MOVES])
+        most = ", most of them " if len(moves) > _MAX_MOVES else ": "
+        problems.append(
+            f"Yesterday's calls that another model would have answered: {total}"
+            f"{most + listed if listed else ''}."
+        )
+        return problems
+
     def present_texts(self, name: str, now: float) -> Mapping[str, str]:
         """The texts of the form of prices that stand for those of now."""
         model = self._reloader.snapshot.catalog.models.get(name)
@@ -229,6 +261,19 @@ def _iso_day(text: str) -> str:
         raise CallerError(
             "since: write a day, such as 2027-01-01.", code="invalid_policy", param="since"
         ) from None
+
+
+def _model_changes(
+    before: Catalog, after: Catalog, requested: Iterable[RequestedModel]
+) -> Iterator[tuple[int, str]]:
+    """The calls that another model answers after a change of aliases, and which, in words."""
+    for one in requested:
+        targets = [
+            catalog.for_team(one.team).aliases.target(one.model) or one.model
+            for catalog in (before, after)
+        ]
+        if targets[0] != targets[1]:
+            yield one.calls, f"{one.model} by {targets[1]} instead of {targets[0]}"
 
 
 def _rate_texts(rates: TokenRates) -> dict[str, str]:

@@ -21,6 +21,7 @@ from slo.policies.reports import ScheduledReport
 from slo.policies.sinks import Sink
 
 Q = TypeVar("Q")
+V = TypeVar("V")
 
 _SENDS_SHOWN: Final = 3
 
@@ -76,9 +77,9 @@ class PolicyPreview:
 
 
 async def answer_or_none(
-    ask: StoreQuestions, dry_run: Callable[[Readers, Q], DryRun], question: Q
-) -> DryRun | None:
-    """The trial on the calls of yesterday; None while the ledger is away."""
+    ask: StoreQuestions, dry_run: Callable[[Readers, Q], V], question: Q
+) -> V | None:
+    """An answer about the calls of yesterday; None while the ledger is away."""
     try:
         return await ask.view("dry run", dry_run, question, view_itself)
     except Unready:

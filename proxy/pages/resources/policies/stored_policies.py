@@ -39,6 +39,7 @@ from proxy.store.sql.access.audit_log import last_id
 from proxy.store.sql.settings.stored_policies import NOUNS, StoredPolicy, policy_changes
 from proxy.store.sql.views.setup.dry_runs import DryRunQuestion, dry_run
 from proxy.store.sql.views.setup.price_trials import PriceQuestion, price_dry_run
+from proxy.store.sql.views.setup.requested_models import requested_models
 from proxy.store.store import Store
 from slo.budgets.budget import EVERY
 from slo.budgets.ceiling import Ceiling
@@ -174,14 +175,8 @@ class StoredPoliciesResource(Resource):
 
     async def _trial(self, kind: str, policy: Any, fields: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - by kind
         """The fields of a preview that say what the policy would do."""
-        if kind == "prices":
-            prices = self._price_question(policy, fields)
-            return {
-                "dry_run": await answer_or_none(self._ask, price_dry_run, prices),
-                "problems": self._catalog.tier_problems(prices),
-            }
         if isinstance(policy, CatalogEntry):
-            return {}
+            return await self._catalog_trial(kind, policy, fields)
         if isinstance(policy, Sink):
             return {"problems": sink_problems(policy)}
         if isinstance(policy, ScheduledReport):
@@ -191,6 +186,20 @@ class StoredPoliciesResource(Resource):
         assert isinstance(policy, Ceiling | Objective)  # noqa: S101 - the other kinds
         question = DryRunQuestion(policy, self._now(), self._tariffs())
         return {"dry_run": await answer_or_none(self._ask, dry_run, question)}
+
+    async def _catalog_trial(
+        self, kind: str, entry: CatalogEntry, fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if kind == "models":
+            return {}
+        if kind == "prices":
+            prices = self._price_question(entry, fields)
+            return {
+                "dry_run": await answer_or_none(self._ask, price_dry_run, prices),
+                "problems": self._catalog.tier_problems(prices),
+            }
+        requested = await answer_or_none(self._ask, requested_models, self._now())
+        return {"problems": self._catalog.alias_problems(entry, requested)}
 
     async def set(
         self, viewer: Viewer, kind: str, fields: Mapping[str, Any], seen: str | None = None

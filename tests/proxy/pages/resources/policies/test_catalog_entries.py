@@ -250,6 +250,30 @@ def test_a_model_whose_name_no_problem_could_name_is_refused(dashboard: Dashboar
     assert (answer.status, "without spaces" in text_of(answer)) == (400, True)
 
 
+def test_the_preview_of_an_alias_says_which_others_end_and_whose_model_changes(
+    dashboard: Dashboard,
+) -> None:
+    for model, count in (("claude-a", 3), ("gpt-5.4-mini", 2)):
+        book_calls_of_yesterday(
+            dashboard.store._engine, NOW, count, team=dashboard.own, model=model
+        )
+    own = next(one.name for one in dashboard.store.teams.all() if one.id == dashboard.own)
+    everyone = {"table": "model_aliases", "alias": "claude-*", "model": "gpt-5.4"}
+    text = text_of(submit(dashboard, "preview", everyone))
+    assert (
+        "another model would have answered: 3: 3 of claude-a by gpt-5.4 instead of claude-a."
+        in text
+    )
+
+    submit(dashboard, "set", everyone)
+    text = text_of(submit(dashboard, "preview", {**ALIAS, "team": own, "alias": "fast"}))
+    assert f"These end for {own}, unless you set them for it, too: claude-*." in text
+    assert (
+        "another model would have answered: 3: 3 of claude-a by claude-a instead of gpt-5.4."
+        in text
+    )
+
+
 def test_an_alias_of_an_unknown_model_is_refused(dashboard: Dashboard) -> None:
     assert submit(dashboard, "set", {**ALIAS, "model": "nothing"}).status == 400
     assert submit(dashboard, "set", {**ALIAS, "alias": ""}).status == 400
