@@ -79,7 +79,7 @@ def test_a_team_is_made_and_its_prompts_are_stored_and_no_more(
     expect(row.get_by_role("button", name=f"Store prompts of {name}")).to_be_visible()
     keeps_prompts = {team.name: team.keeps_prompts for team in gateway.store.teams.all()}
     assert keeps_prompts[name] is False
-    assert "keeps_prompts" in audit_row(page, "create team", name)
+    assert "keeps prompts" in audit_row(page, "create team", name)
     audit_row(page, "drop prompts", name)
 
 
