@@ -22,6 +22,7 @@ def a_call(started: float = 0.0, **fields: Any) -> EndedCall:
         refusal="",
         cost_nanos=5,
         is_end=1,
+        has_failed=0,
         call_id="call_1",
         value="lab/m",
     )
@@ -37,6 +38,14 @@ def test_totals_count_errors_and_leave_their_times_out_of_percentiles() -> None:
     assert (totals.calls, totals.errors, totals.refused) == (102, 1, 1)
     assert totals.cost_nanos == 505
     assert (totals.p50, totals.p95, totals.ttft_p95) == (50.0, 95.0, 0.5)
+
+
+def test_attempts_that_were_given_up_count_beside_the_calls() -> None:
+    given_up = [a_call(is_end=0, has_failed=1, duration=None, ttft=None)] * 18
+    totals = call_totals([*given_up, *[a_call()] * 3])
+
+    assert (totals.calls, totals.errors) == (3, 0)
+    assert (totals.failed_attempts, totals.attempts) == (18, 21)
 
 
 def test_without_calls_there_is_no_percentile_and_no_cost() -> None:

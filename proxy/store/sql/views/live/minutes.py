@@ -30,7 +30,7 @@ from proxy.records.receipt import IDLE_TEAM, Outcome, answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.ledger.measured_calls import FAILED
+from proxy.store.sql.ledger.measured_calls import FAILED, error_of
 from proxy.store.sql.rollups.spend_filters import part_column
 from proxy.store.sql.timestamps import micros, seconds
 from proxy.store.sql.views.calls import CallSearch, search_conditions
@@ -160,8 +160,9 @@ def _ended_query(search: CallSearch, by: MinutesDimension | TagPart) -> Select[A
     """Attempts of a period, newest first, as `EndedCall`; models as asked for, and the route."""
     calls = schema.calls.c
     is_end = calls.final == 1
+    has_failed = calls.outcome.in_(sorted(FAILED))
     is_answered = is_end & (calls.outcome == Outcome.ANSWERED.value)
-    error = func.coalesce(func.nullif(calls.error, ""), calls.outcome)
+    error = error_of(calls)
     value = (
         [calls.model, func.coalesce(calls.route, "")] if by == "model" else [part_column(calls, by)]
     )
@@ -170,10 +171,11 @@ def _ended_query(search: CallSearch, by: MinutesDimension | TagPart) -> Select[A
             calls.started,
             case((is_answered, calls.duration)),
             case((is_answered, calls.ttft)),
-            case((is_end & calls.outcome.in_(sorted(FAILED)), error), else_=""),
+            case((is_end & has_failed, error), else_=""),
             case((is_end & (calls.outcome == Outcome.REFUSED.value), error), else_=""),
             calls.cost_nanos,
             calls.final,
+            case((has_failed, 1), else_=0),
             calls.call_id,
             *value,
         )
