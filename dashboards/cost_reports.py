@@ -167,6 +167,12 @@ def read_dimensions(texts: Iterable[str]) -> tuple[Dimension, ...]:
     return tuple(dimensions.values())
 
 
+def known_sum(costs: Iterable[int | None]) -> int | None:
+    """The sum of the known costs; None where it is nothing and one is unknown."""
+    nanos = list(costs)
+    return sum(filter(None, nanos)) or (None if None in nanos else 0)
+
+
 def usd_decimal(nanos: int | None) -> Decimal | None:
     """Nano-dollars as US dollars with all nine digits; None for what is not known."""
     if nanos is None:

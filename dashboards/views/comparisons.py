@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from itertools import count
 from typing import Final, Literal
 
-from dashboards.cost_reports import next_month
+from dashboards.cost_reports import known_sum, next_month
 from dashboards.report_periods import TimeBuckets, period_before, time_buckets
 from dashboards.reports import ReportPeriod
 from dashboards.views.costs import FORECAST_DAYS, MonthForecast, month_forecast
@@ -88,18 +88,14 @@ class MonthForecasts:
 
     def of(self, nanos: Sequence[int | None]) -> MonthForecast:
         """The forecast by the costs of the buckets, None for unknown."""
-        month, today, before, *past = (_known_sum(nanos[part]) for part in self._parts)
-        by_day = [(day, cost or 0) for day, cost in zip(self._days, past, strict=True)]
+        month, today, before, *past = (known_sum(nanos[part]) for part in self._parts)
+        by_day = list(zip(self._days, past, strict=True))
         return replace(
             month_forecast(self._today, month, today or 0, by_day),
             before_nanos=before,
             before_first=self._before.first,
             before_last=self._before.days[-1].first,
         )
-
-
-def _known_sum(nanos: Sequence[int | None]) -> int | None:
-    return sum(filter(None, nanos)) or (None if None in nanos else 0)
 
 
 def comparison_name(first: date, last: date, before_first: date, before_last: date) -> str:

@@ -270,7 +270,7 @@ def value_label(value: str, names: Mapping[str, str]) -> str:
 
 
 def month_forecast(
-    today: date, spent: int | None, spent_today: int, past: Sequence[tuple[date, int]]
+    today: date, spent: int | None, spent_today: int, past: Sequence[tuple[date, int | None]]
 ) -> MonthForecast:
     """The cost of a day's month by what it cost so far and by the last four weeks.
 
@@ -278,9 +278,11 @@ def month_forecast(
         today: The day that is not over yet.
         spent: Cost of the month so far, today included, in nano-dollars; None where unknown.
         spent_today: Cost of today so far.
-        past: Consecutive days up to yesterday with their cost: those of the last four weeks count.
+        past: Consecutive days up to yesterday with their cost: those of the last four weeks count,
+            where it is known.
     """
-    days = [(day, nanos) for day, nanos in past if 0 < (today - day).days <= FORECAST_DAYS]
+    learned = [(day, nanos) for day, nanos in past if 0 < (today - day).days <= FORECAST_DAYS]
+    days = [(day, nanos) for day, nanos in learned if nanos is not None]
     while days and not days[0][1]:  # before the first call there is nothing to learn from
         days.pop(0)
     forecast = MonthForecast(
@@ -332,8 +334,9 @@ def _day_forecast(known: Sequence[tuple[date, int]], day: date) -> DayForecast:
 
 
 def _weekday_mean(days: Sequence[tuple[date, int]], weekday: int) -> int:
-    """The mean cost of a weekday; it occurs at least once in seven days."""
+    """The mean cost of a weekday; that of all days where none of it has a known cost."""
     same = [nanos for day, nanos in days if day.weekday() == weekday]
+    same = same or [nanos for _, nanos in days]
     return sum(same) // len(same)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dashboards.cost_reports import (
     CostSums,
     cost_report,
+    known_sum,
     months_of,
     next_month,
     usd_decimal,
@@ -50,6 +51,12 @@ def test_days_are_read_one_by_one_and_months_one_by_one() -> None:
     cost_report(once, PERIOD, ("team",))
 
     assert [len(reports.periods) for reports in (days, months, once)] == [14, 2, 1]
+
+
+def test_a_sum_is_unknown_only_where_nothing_of_it_is_known() -> None:
+    assert known_sum([None, 5, 0]) == 5
+    assert known_sum([None, 0]) is None
+    assert known_sum([0]) == known_sum([]) == 0
 
 
 def test_an_unknown_cost_is_none_and_never_nothing() -> None:

@@ -109,3 +109,18 @@ def test_a_chart_that_ends_today_goes_on_for_some_days(first: int, last: int, un
     period = ReportPeriod(first=date(2026, 11, first), end=date(2026, 11, last + 1), zone="UTC")
 
     assert len(charted_days(period, unit, forecast(lambda _: 100), TODAY)) == count
+
+
+def test_days_of_unknown_cost_are_not_learned_from() -> None:
+    past = [(TODAY - timedelta(days=n), 100) for n in range(28, 0, -1)]
+    partly = [(day, None if day.weekday() == 6 else nanos) for day, nanos in past]
+    result = month_forecast(TODAY, 2_200, 100, partly)
+
+    assert (result.known_days, result.forecast_nanos) == (24, 2_200 + 4 * 100)
+
+
+def test_a_month_without_any_known_price_has_no_forecast_and_is_not_free() -> None:
+    result = month_forecast(TODAY, None, 0, [(TODAY - timedelta(days=n), 100) for n in range(9)])
+
+    assert (result.spent_nanos, result.forecast_nanos) == (None, None)
+    assert result.method == "No call of this month has a known price."

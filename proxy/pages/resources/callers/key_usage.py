@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends
 
+from dashboards.cost_reports import known_sum
 from dashboards.report_periods import time_buckets
 from dashboards.reports import ReportPeriod, SpendFilter, latest_days
 from dashboards.views.calls import CallsView
@@ -169,10 +170,9 @@ def own_usage_routers(
 def _spend(costs: CostsView) -> KeySpend:
     """The spend of a key, by its thirty days."""
     days = costs.series[0].cost_nanos if costs.series else [0] * len(costs.starts)
-    week = days[-_WEEK_DAYS:]
     return KeySpend(
         today=days[-1],
-        week=sum(filter(None, week)) or (None if None in week else 0),
+        week=known_sum(days[-_WEEK_DAYS:]),
         month=costs.month.spent_nanos,
         month_name=costs.month.month,
         days=days,

@@ -272,6 +272,18 @@ def test_values_of_receipts_are_in_the_order_of_names_whatever_their_case(engine
     assert names == ["a", "B", "c"]
 
 
+def test_a_bucket_whose_calls_have_no_known_price_has_an_unknown_cost(engine: Engine) -> None:
+    calls = [a_receipt(n, cost_nanos=cost) for n, cost in enumerate((None, 5, None))]
+    day = int(calls[0].started) // 86_400 * 86_400
+    edges = (day, day + 86_400)
+    inserter(engine)(calls[:1])
+    with read_transaction(engine, is_snapshot=True) as connection:
+        assert costs_by_bucket(connection, edges, ALL_CALLS) == [None]
+    inserter(engine)(calls[1:])
+    with read_transaction(engine, is_snapshot=True) as connection:
+        assert costs_by_bucket(connection, edges, ALL_CALLS) == [5]
+
+
 def test_users_without_receipts_are_among_the_others(engine: Engine) -> None:
     inserter(engine)(CALLS[:300])
     with engine.begin() as connection:  # receipts of older calls are deleted, their sums stay
