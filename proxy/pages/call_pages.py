@@ -34,7 +34,7 @@ class CallPages(Pages):
         check_allowed(viewer, Action.SEE_CALLS)
         if query.newer:
             rows = self.site.page_around("call_rows.html", viewer)
-            return html_response(await self.calls.followed(viewer, query, rows))
+            return html_response(await self.calls.follow(viewer, query, rows))
         now = self.site.now()
         period = query.period(now)
         page = self.site.page_around(

@@ -54,7 +54,7 @@ class AlertsResource(Resource):
         check_allowed(viewer, Action.SEE_OPERATIONS)
         if viewer.teams is not None:
             return AlertsView(alerts=(), total=0)
-        ranked = await self._ranked()
+        ranked = await self._open_alerts()
         if ranked is None:
             return AlertsView(alerts=None, total=None)
         awake = [alert for alert in ranked if alert.snoozed_until is None]
@@ -70,13 +70,13 @@ class AlertsResource(Resource):
         """Open alerts about burning error budgets and missed floors, by objective."""
         check_allowed(viewer, Action.SEE_OPERATIONS)
         by_objective = defaultdict[str, list[OpenAlert]](list)
-        alerts = (await self._ranked() or ()) if viewer.teams is None else ()
+        alerts = (await self._open_alerts() or ()) if viewer.teams is None else ()
         for alert in sorted(alerts, key=lambda alert: alert.snoozed_until is not None):
             if alert.kind in {"burn", "floor"}:
                 by_objective[alert.subject].append(alert)
         return by_objective
 
-    async def _ranked(self) -> Sequence[OpenAlert] | None:
+    async def _open_alerts(self) -> Sequence[OpenAlert] | None:
         """All open alerts, the most urgent first; None where they are unknown."""
         alerts = await self._board.open_alerts()
         if alerts is None:

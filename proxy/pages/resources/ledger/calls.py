@@ -148,7 +148,7 @@ class Calls(Resource):
             search = replace(search, id_start="", text=text)
         return await self._ask.view("calls", calls_view, search, finish)
 
-    async def followed(
+    async def follow(
         self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]
     ) -> T:
         """The same for who asks again and again, few at once.

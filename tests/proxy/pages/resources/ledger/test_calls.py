@@ -184,7 +184,7 @@ async def test_few_requests_of_people_who_follow_calls_are_answered_at_a_time(st
 
     async def follow() -> CallsView | Unready:
         try:
-            return await resource.followed(ADMIN, query, view_itself)
+            return await resource.follow(ADMIN, query, view_itself)
         except Unready as error:
             return error
 
