@@ -129,6 +129,11 @@ def how_sure(headline: SavingsHeadline) -> str:
     return f"95 %: {usd(low)}\N{EN DASH}{usd(high)}, {measured}"
 
 
+def estimated_part(nanos: int | None) -> str:
+    """The part of a cost that is estimated: ``$0.15 of it estimated``; "" for nothing."""
+    return f"{usd(nanos)} of it estimated" if nanos else ""
+
+
 def step_change(nanos: int) -> str:
     """The change of a cost by a step of the waterfall, in words that have no sign."""
     if not nanos:

@@ -10,7 +10,7 @@ from heapq import nlargest
 from typing import Final, Literal
 
 from dashboards.cost_reports import CostRow, CostSums, next_month
-from dashboards.formatting import change, exact_usd, percentage, share, tokens, usd
+from dashboards.formatting import change, estimated_part, exact_usd, percentage, share, tokens, usd
 from dashboards.report_summary.read_report import ReadReport, earlier_hit_rate, month_and_year
 from dashboards.report_summary.sentences import summary_sentences
 from dashboards.savings_headline import SavingsHeadline
@@ -146,6 +146,7 @@ def _spend(read: ReadReport, total: CostSums) -> SummaryFigure:
         before = read.costs.before.cost_nanos
         note = f"{change((total.cost_nanos, before))} vs {read.earlier_name} ({usd(before)})"
         note = f"none in {read.earlier_words}" if before == 0 else note
+        note = "; ".join(filter(None, (note, estimated_part(read.costs.estimated_nanos))))
     return SummaryFigure(
         title="Spend",
         value=usd(total.cost_nanos),

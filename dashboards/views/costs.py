@@ -199,6 +199,8 @@ class CostsView:
         end: End of the last bucket, the same.
         filter_names: Names of teams and keys that it is filtered by, by their ids.
         series: The layers, the dearest first, and all others last.
+        estimated_nanos: The part of the cost whose usage the gateway counted, as no upstream said
+            it; null where a filter by users or tags hides it.
         before: Sums of the period that this one is compared with.
         before_first: The first day of that period.
         before_last: Its last day, included.
@@ -222,6 +224,7 @@ class CostsView:
     table: CostTable
     filter_names: Mapping[str, str]
     total: CostAmounts
+    estimated_nanos: int | None
     before: CostAmounts
     before_first: date
     before_last: date

@@ -62,6 +62,7 @@ class SavingsView(SavingsHeadline):
         features: The same by feature, those that saved most first.
         measured: Planning measured against control arms, where somebody has measured it already;
             of the last thirty days. Null while it is being measured.
+        estimated_nanos: The part of the paid cost whose usage the gateway counted.
         next: Steps not taken yet, the largest saving first.
         unknown_cached_tokens: Tokens read from caches of which the saving is unknown: calls from
             before it was recorded.
@@ -73,6 +74,7 @@ class SavingsView(SavingsHeadline):
     tz: str
     features: Sequence[FeatureSavings]
     measured: Sequence[MeasuredSaving] | None
+    estimated_nanos: int | None
     next: Sequence[NextStep]
     unknown_cached_tokens: int
     unknown_routing_calls: int

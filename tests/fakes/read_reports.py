@@ -57,6 +57,7 @@ def costs_of(period: ReportPeriod, *series: tuple[str, int, int], **changes: Any
         "table": cast("CostTable", None),  # reports have rows of their own
         "filter_names": {},
         "total": cost_amounts(total),
+        "estimated_nanos": 0,
         "before": cost_amounts(before),
         "before_first": earlier.first,
         "before_last": earlier.days[-1].first,

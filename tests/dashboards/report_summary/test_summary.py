@@ -60,6 +60,12 @@ def test_figures_stand_in_one_order_with_exact_amounts() -> None:
     )
 
 
+def test_the_spend_says_how_much_of_it_is_estimated() -> None:
+    costs = replace(costs_of(MONTH, ("a", 3, 1)), estimated_nanos=15 * 10**7)
+
+    assert summary(3, costs=costs).figures[0].note.endswith("; $0.150 of it estimated")
+
+
 def test_a_forecast_that_is_not_known_says_what_it_needs() -> None:
     forecast = MonthForecast(
         month="2026-11", spent_nanos=3, forecast_nanos=None, known_days=2, method="Needs 7 days."

@@ -21,6 +21,7 @@ from proxy.store.errors import StoreError
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.receipt_columns import COLUMNS, RECEIPT_COLUMNS, row_from_receipt
 from proxy.store.sql.rollups.rollup_statements import (
+    estimated_statement,
     fallbacks_statement,
     fast_path_statement,
     misses_statement,
@@ -71,6 +72,7 @@ _OF_NEW = (
     misses_statement(),
     unanswered_statement(),
     fallbacks_statement(),
+    estimated_statement(),
     fast_path_statement(),
     pending_latencies_statement(),
 )

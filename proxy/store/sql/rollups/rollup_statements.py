@@ -29,6 +29,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     latency_pending,
     rollup_day_hours,
     rollup_days,
+    rollup_estimated,
     rollup_fallbacks,
     rollup_fast_path,
     rollup_misses,
@@ -117,6 +118,7 @@ _UNANSWERED_SUMS: Final = {
 _FALLBACK_SUMS: Final = {
     name: formula for name, formula in _UNANSWERED_SUMS.items() if name != "extra_nanos"
 }
+_ESTIMATED_SUMS: Final = {"attempts": "count(*)", "cost_nanos": "sum(cost_nanos)"}
 _FAST_PATH_SUMS: Final = {
     # A draft is never its call's last attempt.
     "calls": "sum(CASE WHEN served_by = 'draft' THEN 1 ELSE final END)",
@@ -177,6 +179,12 @@ def unanswered_statement() -> str:
 def fallbacks_statement() -> str:
     """Adds attempts of ``new`` that fallbacks answered to ``rollup_fallbacks``."""
     return _sparse_statement(rollup_fallbacks, _FALLBACK_SUMS, _IS_FALLBACK)
+
+
+def estimated_statement() -> str:
+    """Adds priced attempts of ``new`` whose usage is estimated to ``rollup_estimated``."""
+    condition = "estimated = 1 AND cost_nanos IS NOT NULL"
+    return _sparse_statement(rollup_estimated, _ESTIMATED_SUMS, condition)
 
 
 def fast_path_statement() -> str:

@@ -113,6 +113,14 @@ Nobody who sends directly pays for ``extra_nanos``: another attempt followed the
 Attempts whose saving by the fast path is known are in ``rollup_fast_path`` alone.
 """
 
+rollup_estimated = table(
+    "rollup_estimated",
+    *_place_keys("quarter"),
+    *columns_of(BIG, "attempts", "cost_nanos"),
+    **BY_KEY,
+)
+"""The part of ``rollups`` whose usage the gateway counted, as no upstream said it."""
+
 rollup_fallbacks = table(
     "rollup_fallbacks",
     *_place_keys("quarter"),

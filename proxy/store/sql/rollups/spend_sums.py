@@ -30,6 +30,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.rollups.bucket_sums import Addends, SumQuery, Sums, bucket_case, bucket_sums
 from proxy.store.sql.rollups.rollup_statements import SPEND_SUMS, SUMS
+from proxy.store.sql.rollups.rollup_tables import rollup_estimated
 from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions, part_column
 from proxy.store.sql.rollups.value_sums import (
     OTHER_VALUES,
@@ -243,6 +244,16 @@ def costs_by_bucket(
 def known_cost(numbers: Mapping[str, int]) -> int | None:
     """The known cost among sums in nano-dollars; None where calls have no known price at all."""
     return numbers.get("cost_nanos") or (None if numbers.get("unpriced") else 0)
+
+
+def estimated_cost(connection: Connection, period: Bounds, only: SpendFilter) -> int | None:
+    """Known cost of attempts whose usage is estimated; None where rollups cannot tell."""
+    if reads_receipts(only.values):
+        return None
+    rows = rollup_estimated.c
+    conditions = (rows.quarter.between(period[0], period[1] - 1), *filter_conditions(rows, only))
+    query = select(cast(func.coalesce(func.sum(rows.cost_nanos), 0), BigInteger))
+    return connection.execute(query.where(*conditions)).scalar()
 
 
 def costs(rows: Columns | Mapping[str, ColumnElement[Any]]) -> Mapping[str, ColumnElement[Any]]:

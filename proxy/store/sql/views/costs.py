@@ -40,6 +40,7 @@ from proxy.store.sql.rollups.spend_sums import (
     ValueDimension,
     ValueRange,
     costs_by_bucket,
+    estimated_cost,
     subtract,
 )
 from proxy.store.sql.rollups.value_sums import (
@@ -130,6 +131,7 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         by_bucket = reader.by_bucket(question.dimension, rows.dearest)
         before = costs_by_bucket(connection, earlier_edges, question.only)
         filter_names = _filter_names(connection, question.only)
+        estimated = estimated_cost(connection, (edges[0], edges[-1]), question.only)
     size = len(question.buckets.starts)
     total = [add_up(sums for key, sums in rows.sums.items() if key[0] == n) for n in (0, 1)]
     whole, month = _cost_sums(total[1]), _month(readers, question)
@@ -139,6 +141,7 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         table=_table(question, rows, columns),
         filter_names=filter_names,
         total=_amounts(total[1]),
+        estimated_nanos=estimated,
         before=_amounts(total[0]),
         before_first=earlier.first,
         before_last=earlier.days[-1].first,

@@ -27,6 +27,7 @@ from proxy.records.feature_mode import FeatureStates, LayoutScope, model_family
 from proxy.records.receipt import answering_model
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.control_arms import ArmMeasurement
+from proxy.store.sql.rollups.spend_sums import estimated_cost
 from proxy.store.sql.views.readers import PickledOnce, Readers
 from proxy.store.sql.views.savings_sums import ReroutedUsage, SavingsPlace, sums_by_place
 from slo.price import call_pricing
@@ -60,12 +61,14 @@ class CountedSavings:
         places: Sums by team, feature, model asked for and route.
         unknown_cached_tokens: Tokens read from caches of which the saving is unknown.
         unknown_routing_calls: Calls of a model without a known price that another one answered.
+        estimated_nanos: The part of the cost whose usage the gateway counted.
     """
 
     places: Mapping[SavingsPlace, SavingsSums]
     headline: SavingsHeadline
     unknown_cached_tokens: int
     unknown_routing_calls: int
+    estimated_nanos: int | None
 
     def features(self) -> dict[tuple[str, str], SavingsSums]:
         """Sums by team and feature."""
@@ -85,6 +88,7 @@ def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
     catalog, period = scope.catalog.value, scope.period.bounds
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         sums, every_rerouted = sums_by_place(connection, period, scope.only)
+        estimated = estimated_cost(connection, period, scope.only)
     judge = _Judge(
         states=readers.layouts.states(),
         compactions=readers.compactions.all_settings(),
@@ -111,6 +115,7 @@ def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
         ),
         unknown_cached_tokens=total.unknown_cached_tokens,
         unknown_routing_calls=unknown,
+        estimated_nanos=estimated,
     )
 
 

@@ -71,6 +71,7 @@ def savings_view(readers: Readers, question: SavingsQuestion) -> SavingsView:
         measured=None
         if measurement is None
         else _measured_savings(question, measurement.value.comparisons, names),
+        estimated_nanos=counted.estimated_nanos,
         next=next_steps(readers, question, counted, names)[: question.next],
         unknown_cached_tokens=counted.unknown_cached_tokens,
         unknown_routing_calls=counted.unknown_routing_calls,

@@ -116,6 +116,18 @@ def test_a_viewer_of_one_team_sees_no_savings_of_another(api: AdminApi) -> None:
     assert api.ok("/savings", of_team("a"), team="b")["features"] == []
 
 
+def test_the_part_of_the_paid_cost_that_is_estimated_is_known_by_filter(api: AdminApi) -> None:
+    api.keep(
+        a_call(1, team="a", feature="x", cost_nanos=7, estimated=True),
+        a_call(2, team="a", feature="y", cost_nanos=5),
+        a_call(3, team="b", feature="x", cost_nanos=90, estimated=True),
+    )
+
+    assert api.ok("/savings")["estimated_nanos"] == 97
+    assert api.ok("/savings", of_team("a"))["estimated_nanos"] == 7
+    assert api.ok("/savings", feature="y")["estimated_nanos"] == 0
+
+
 def test_replies_of_another_model_are_priced_as_the_one_asked_for(
     api: AdminApi, catalog: Catalog
 ) -> None:

@@ -19,6 +19,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     latency_hour_histograms,
     rollup_day_hours,
     rollup_days,
+    rollup_estimated,
     rollup_fallbacks,
     rollup_fast_path,
     rollup_misses,
@@ -187,7 +188,13 @@ def test_the_database_finds_the_bucket_that_python_finds() -> None:
 
 
 #: Tables that migrations after that of the fast path's sums make.
-LATER_TABLES = ("fast_path_switches", "alert_responses", "stored_policies", "rollup_fallbacks")
+LATER_TABLES = (
+    "fast_path_switches",
+    "alert_responses",
+    "stored_policies",
+    "rollup_fallbacks",
+    "rollup_estimated",
+)
 
 
 def test_a_migrated_ledger_has_the_fast_path_sums_of_its_calls(engine: Engine) -> None:
@@ -231,7 +238,8 @@ def test_a_migrated_ledger_has_the_fallback_sums_of_its_calls(engine: Engine) ->
     inserter(engine)([*calls, *CALLS])
     added = rows_of(engine, rollup_fallbacks)
     with write_transaction(engine) as connection:
-        connection.execute(text(f"DROP TABLE {rollup_fallbacks.name}"))
+        for name in (rollup_fallbacks.name, rollup_estimated.name):
+            connection.execute(text(f"DROP TABLE {name}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0035'"))
     migrate(engine)
 
@@ -254,6 +262,7 @@ def test_a_migrated_ledger_counts_refused_calls_as_no_errors(engine: Engine) -> 
             connection.execute(
                 text(f"UPDATE {name} SET errors = calls WHERE feature = 'refused'")  # noqa: S608 - own names
             )
+        connection.execute(text(f"DROP TABLE {rollup_estimated.name}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0036'"))
     migrate(engine)
 
@@ -261,3 +270,19 @@ def test_a_migrated_ledger_counts_refused_calls_as_no_errors(engine: Engine) -> 
         for name in tables:
             sums = text(f"SELECT sum(errors), sum(calls) FROM {name}")  # noqa: S608 - own names
             assert tuple(connection.execute(sums).one()) == (20, 40)
+
+
+def test_a_migrated_ledger_has_the_cost_of_its_estimated_attempts(engine: Engine) -> None:
+    calls = [
+        a_receipt(n, estimated=n % 2 == 0, cost_nanos=None if n % 3 == 0 else n) for n in range(30)
+    ]
+    inserter(engine)(calls)
+    added = rows_of(engine, rollup_estimated)
+    with write_transaction(engine) as connection:
+        connection.execute(text(f"DROP TABLE {rollup_estimated.name}"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0037'"))
+    migrate(engine)
+    costs = [n for n in range(30) if n % 2 == 0 and n % 3]
+
+    assert rows_of(engine, rollup_estimated) == added
+    assert [sum(row[n] for row in added.values()) for n in (0, 1)] == [len(costs), sum(costs)]

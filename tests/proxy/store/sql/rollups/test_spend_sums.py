@@ -21,6 +21,7 @@ from proxy.store.sql.rollups.spend_sums import (
     ValueDimension,
     ValueRange,
     costs_by_bucket,
+    estimated_cost,
 )
 from proxy.store.sql.rollups.value_sums import (
     OTHER_VALUES,
@@ -323,3 +324,19 @@ def test_users_are_ranked_in_the_database_and_paged(ledger: Engine, sort: RowSor
 
     assert found == (ranked[1:3], 5)
     assert named == [f"{2:032x}"]
+
+
+def test_the_cost_of_estimated_attempts_is_known_unless_receipts_alone_tell(engine: Engine) -> None:
+    calls = [
+        a_call(n, estimated=n < 3, cost_nanos=n, started=FIRST, feature="ab"[n % 2])
+        for n in range(1, 6)
+    ]
+    book(engine, calls, 0.5)
+
+    def cost(**values: str) -> int | None:
+        only = SpendFilter(values={part: frozenset({value}) for part, value in values.items()})
+        with read_transaction(engine) as connection:
+            return estimated_cost(connection, PERIOD.bounds, only)
+
+    assert (cost(), cost(feature="a"), cost(feature="none")) == (3, 2, 0)
+    assert cost(user="ann") is None
