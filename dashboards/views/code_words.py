@@ -11,7 +11,7 @@ CODE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "hung_up": "caller left",
         # Windows that end now
         "15m": "15 minutes",
-        "1h": "hour",
+        "1h": "1 hour",
         "6h": "6 hours",
         # Reasons for a miss
         "below_minimum": "below the cache's minimum",
