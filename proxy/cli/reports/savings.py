@@ -66,9 +66,8 @@ def savings(
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. Planned and control
         are conversations; those of control are sent unmodified. The measured figure needs both; the
-        interval beside it holds the truth in 95 of 100 such reports. Below it stand moves of text
-        that wait for approval, what cache marks paid ahead and earned back, and what compaction
-        saved, its resets and notes paid for.
+        interval holds the truth in 95 of 100 reports. Below it stand moves of text that wait for
+        approval, what cache marks paid ahead and earned, and what compaction saved, all paid for.
         """
         period = latest_days(terminal.now(), days)
         with terminal.store() as store:

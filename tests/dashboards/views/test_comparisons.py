@@ -99,7 +99,7 @@ def test_hours_stand_for_those_as_long_after_midnight_although_clocks_changed(
 
     assert len(edges) == len(buckets.edges)
     for (midnight, _), (start, _) in zip(
-        [each.bounds for each in period.days], [each.bounds for each in earlier.days], strict=True
+        [day.bounds for day in period.days], [day.bounds for day in earlier.days], strict=True
     ):
         assert before[midnight] == start
         assert before[midnight + 5 * 3_600] == start + 5 * 3_600

@@ -197,7 +197,7 @@ def test_the_page_of_a_miss_says_what_to_do_where_prompts_are_not_kept(
     html = pages.text(f"/cache/{pages.receipts[2].call_id}")
 
     assert "310 seconds after the last use" in html
-    assert "thriftgate team prompts TEAM keep" in html
+    assert "Teams and keys</a> stores them from then on" in html
 
 
 def test_cache_health_leads_to_the_dearest_miss(pages: CallPagesBrowser) -> None:
@@ -316,9 +316,9 @@ def test_an_error_of_the_last_minutes_leads_to_its_calls_by_the_same_filters(
         r'/calls\?([^"]+)">boom', pages.text("/now?feature=chat&window=6h&by=team")
     )
 
-    wanted = parse_qs(unescape(query))
-    since, until = (datetime.fromisoformat(wanted.pop(name)[0]) for name in ("since", "until"))
-    assert wanted == {"feature": ["chat"], "outcome": ["error"], "ended_with": ["boom"]}
+    parameters = parse_qs(unescape(query))
+    since, until = (datetime.fromisoformat(parameters.pop(name)[0]) for name in ("since", "until"))
+    assert parameters == {"feature": ["chat"], "outcome": ["error"], "ended_with": ["boom"]}
     assert 0 < until.timestamp() - NOW <= 1
     assert 21_300 < NOW - since.timestamp() <= 21_600
     html = pages.text(f"/calls?{unescape(query)}")

@@ -50,8 +50,8 @@ _ODD: Final = (
 def parameters(dashboard: Dashboard) -> list[str]:
     """All names that the API's document has for parameters, which are those of pages."""
     document = json.loads(dashboard.ask("GET", f"{API_PATH}/openapi.json").body)
-    operations = [each for path in document["paths"].values() for each in path.values()]
-    names = {one["name"] for each in operations for one in each.get("parameters", ())}
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    names = {one["name"] for operation in operations for one in operation.get("parameters", ())}
     return sorted(names | {"window", "live", "sort", "page", "columns", "next", "unpriced"})
 
 

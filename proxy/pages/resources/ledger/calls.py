@@ -35,7 +35,7 @@ from proxy.records.receipt import Receipt, words_without_message
 from proxy.store.sql.ids import id_floor, id_time
 from proxy.store.sql.ledger.measured_calls import MeasuredCalls
 from proxy.store.sql.views.calls import CallSearch, calls_view
-from proxy.store.sql.views.live.alert_calls import AlertCallsQuestion, alert_calls
+from proxy.store.sql.views.live.failures import AlertCallsQuestion, alert_calls
 from proxy.store.store import Store
 from slo.objectives.objective import EVERY, Objective
 

@@ -1,16 +1,27 @@
-"""Attempts that upstreams failed: by route, by error code, and in the upstreams' own words."""
+"""Attempts that upstreams failed, by route, code and words, and the calls of an alert."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
+from dashboards.views.alerts import AlertCalls
 from dashboards.views.minutes import FailureWords, RouteFailures
 from proxy.records.receipt import IDLE_TEAM, words_without_message
 from proxy.store.sql import schema
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.measured_calls import FAILED
-from proxy.store.sql.views.calls import CallSearch, period_conditions, search_conditions
+from proxy.store.sql.views.calls import (
+    MAX_COUNTED,
+    CallSearch,
+    calls_count,
+    newest_part,
+    period_conditions,
+    search_conditions,
+)
+from proxy.store.sql.views.readers import Readers
 
 _MAX_ROUTES: Final = 5
 #: Groups of failures by route, code and words, the most frequent.
@@ -108,3 +119,39 @@ def _in_period(search: CallSearch) -> list[ColumnElement[bool]]:
         _CALLS.team != IDLE_TEAM,
         *search_conditions(search),
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertCallsQuestion:
+    """A question for an alert's calls.
+
+    Attributes:
+        counted: Search for the calls that were counted.
+        failed: Search for the calls whose errors are asked for; None where none are.
+        route: Route whose failed attempts count; "" for the last attempt of each call.
+    """
+
+    counted: CallSearch
+    failed: CallSearch | None = None
+    route: str = ""
+
+
+def alert_calls(
+    readers: Readers, question: AlertCallsQuestion, attempts: int = MAX_COUNTED
+) -> AlertCalls:
+    """The number of an alert's calls and their most frequent errors; blocks.
+
+    An alert may be about a month, so that only the newest attempts of its time are read.
+    """
+    counted, failed = question.counted, question.failed
+    with read_transaction(readers.engine) as connection:
+        newest = newest_part(connection, counted, attempts)
+        return AlertCalls(
+            count=calls_count(connection, newest),
+            among=None if newest is counted else attempts,
+            failures=()
+            if failed is None
+            else failure_words(
+                connection, newest_part(connection, failed, attempts), question.route
+            ),
+        )

@@ -70,7 +70,7 @@ def test_inputs_are_those_of_the_file() -> None:
 
 
 def test_inputs_that_the_file_requires_are_required() -> None:
-    required = {each.key for each in form_inputs(POLICY_FORMS["sinks"]) if each.is_required}
+    required = {field.key for field in form_inputs(POLICY_FORMS["sinks"]) if field.is_required}
 
     assert required == {"name", "kind", "url_env"}
 

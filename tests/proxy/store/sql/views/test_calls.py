@@ -220,9 +220,9 @@ def test_a_call_is_found_by_the_beginning_of_its_id_in_any_period(engine: Engine
     mine, other = a_call(1, team="a"), a_call(2, team="b")
     inserter(engine)([mine, other])
     readers, only = Readers(engine), SpendFilter(teams=frozenset({"a"}))
-    found = search(since=0.0, until=1.0, id_start=mine.call_id[:17], only=only)
+    by_start = search(since=0.0, until=1.0, id_start=mine.call_id[:17], only=only)
 
-    assert call_ids(calls_view(readers, found)) == [mine.call_id]
+    assert call_ids(calls_view(readers, by_start)) == [mine.call_id]
     assert calls_view(readers, search(id_start=other.call_id, only=only)).calls == []
 
 

@@ -50,8 +50,8 @@ def test_a_failing_route_is_named_although_another_route_answered(engine: Engine
     assert shown == [
         RouteFailures(route="lab/big", attempts=4, failed=3, errors=[limited, timeout])
     ]
-    assert [each.words for each in hidden[0].errors] == ["", ""]
-    assert [each.attempts for each in hidden[0].errors] == [2, 1]
+    assert [error.words for error in hidden[0].errors] == ["", ""]
+    assert [error.attempts for error in hidden[0].errors] == [2, 1]
 
 
 def test_messages_of_upstreams_are_only_for_who_sees_all_teams(engine: Engine) -> None:

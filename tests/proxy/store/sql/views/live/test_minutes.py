@@ -41,7 +41,7 @@ def test_window_ends_with_the_minute_that_runs_and_begins_an_hour_before(engine:
     assert [bucket.calls for bucket in shown.buckets if bucket.calls] == [1, 1]
     assert (shown.buckets[-1].calls, shown.buckets[-1].errors) == (1, 1)
     assert [(row.value, row.totals.calls) for row in shown.rows] == [("lab/m", 2)]
-    assert [(each.error, each.calls) for each in shown.errors] == [("upstream_timeout", 1)]
+    assert [(error.error, error.calls) for error in shown.errors] == [("upstream_timeout", 1)]
 
 
 def test_refusals_of_the_gateway_are_no_errors_of_a_route(engine: Engine) -> None:
@@ -54,7 +54,9 @@ def test_refusals_of_the_gateway_are_no_errors_of_a_route(engine: Engine) -> Non
     shown = minutes(engine)
 
     assert (shown.total.calls, shown.total.errors, shown.total.refused) == (2, 0, 1)
-    assert [(each.error, each.calls) for each in shown.refusals] == [("budget_exceeded", 1)]
+    assert [(refusal.error, refusal.calls) for refusal in shown.refusals] == [
+        ("budget_exceeded", 1)
+    ]
     assert shown.errors == []
 
 

@@ -8,7 +8,7 @@ from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.views.calls import CallSearch
-from proxy.store.sql.views.live.alert_calls import AlertCallsQuestion, alert_calls
+from proxy.store.sql.views.live.failures import AlertCallsQuestion, alert_calls
 from proxy.store.sql.views.readers import Readers
 from tests.fakes.receipts import START, a_receipt
 
