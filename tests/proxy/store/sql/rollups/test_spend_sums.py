@@ -333,10 +333,10 @@ def test_the_cost_of_estimated_attempts_is_known_unless_receipts_alone_tell(engi
     ]
     book(engine, calls, 0.5)
 
-    def cost(**values: str) -> int | None:
-        only = SpendFilter(values={part: frozenset({value}) for part, value in values.items()})
+    def cost(only: SpendFilter = ALL_CALLS) -> int | None:
         with read_transaction(engine) as connection:
             return estimated_cost(connection, PERIOD.bounds, only)
 
-    assert (cost(), cost(feature="a"), cost(feature="none")) == (3, 2, 0)
-    assert cost(user="ann") is None
+    by_feature = [SpendFilter(values={"feature": frozenset({name})}) for name in ("a", "none")]
+    assert [cost(), *map(cost, by_feature)] == [3, 2, 0]
+    assert cost(SpendFilter(values={"user": frozenset({"ann"})})) is None
