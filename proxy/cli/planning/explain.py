@@ -21,7 +21,6 @@ from proxy.records.receipt import (
     dollars,
     recall_text,
 )
-from proxy.services.compaction.reason_texts import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
 
 if TYPE_CHECKING:  # it takes longer to import than the command takes to run
     from proxy.store.store import Store
@@ -163,6 +162,8 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _planning_line(receipt: Receipt) -> str:
+    from proxy.services.compaction.reason_texts import PASSTHROUGH_TEXTS
+
     if not receipt.conversation:
         why = PASSTHROUGH_TEXTS.get(receipt.unplanned_why, receipt.unplanned_why)
         return f"It was not planned{f': {why}' if why else ''}."
@@ -197,6 +198,8 @@ def _compaction_lines(receipt: Receipt) -> Iterator[str]:
 
 def _shortened_lines(receipt: Receipt) -> Iterator[str]:
     """The lines on how much shorter it was sent, and why no more of it was compacted."""
+    from proxy.services.compaction.reason_texts import COMPACTED_CODES, reason_text
+
     why, messages = receipt.compaction_why, receipt.compacted_messages
     if receipt.compaction == CompactionMode.TRIM:
         what, more = _TRIMMED_TEXT, ""
@@ -225,6 +228,8 @@ def _messages_text(messages: int | None) -> str:
 
 
 def _unmodified_lines(receipt: Receipt) -> Iterator[str]:
+    from proxy.services.compaction.reason_texts import reason_text
+
     before, after = receipt.tokens_before, receipt.tokens_after
     mode, why = receipt.compaction, receipt.compaction_why
     if (mode, why) == (CompactionMode.NATIVE, _PROVIDER_ASKED):

@@ -18,8 +18,6 @@ from dashboards.cost_reports import (
     read_dimensions,
 )
 from dashboards.focus import FocusVersion, focus_dimensions, focus_export
-from dashboards.report_summary.files import cost_csv, cost_document
-from dashboards.report_summary.read_report import ReadReport
 from dashboards.report_summary.savings_sentences import headline_sentences
 from dashboards.reports import ReportPeriod, is_tag
 from proxy.cli.reports.savings import waiting_layout_summary
@@ -27,6 +25,7 @@ from proxy.cli.terminal import Terminal, empty_table
 from proxy.records.amounts import cell, decimal_places, quantity
 
 if TYPE_CHECKING:
+    from dashboards.report_summary.read_report import ReadReport
     from proxy.catalog.catalog import Catalog
 
 ReadCatalog = Callable[[], "Catalog"]
@@ -132,9 +131,11 @@ def _day(terminal: Terminal, option: str, text: str) -> date:
 
 
 def _file_text(
-    read: ReadReport,
+    read: "ReadReport",
     form: tuple[_Format, FocusVersion],
 ) -> str:
+    from dashboards.report_summary.files import cost_csv, cost_document
+
     if form[0] is _Format.CSV:
         return cost_csv(read)
     if form[0] is _Format.JSON:

@@ -231,7 +231,7 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
     saved, could, *rest = (tmp_path / "stderr").read_text().splitlines()
 
     assert saved.startswith("Saved $4")
-    assert saved.endswith("against sending directly: $1 in place of $5.")
+    assert saved.endswith("against sending directly: $1 in place of $5, by estimate.")
     assert could == (
         "A layout of feature chat of team acme waits for approval: it should save $2.50"
         " per 1,000 calls more (by estimate from 180 calls)."

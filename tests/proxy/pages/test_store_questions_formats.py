@@ -51,7 +51,8 @@ def test_a_page_around_a_view_is_rendered_by_whoever_has_the_view() -> None:
         last=date(2026, 11, 2),
         tz="UTC",
         outcomes=(),
-        is_current=True,
+        can_follow=True,
+        windows=(),
         sort="time",
         file="/f",
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, case, func, select
+from sqlalchemy import BigInteger, ColumnElement, and_, case, cast, func, select
 
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
@@ -54,7 +54,8 @@ def cost_of_attempts() -> ColumnElement[Any]:
         attempts.cost_nanos.is_(None), attempts.input.is_not(None) | attempts.ttft.is_not(None)
     )
     unpriced = func.sum(case((is_unknown, 1), else_=0))
-    cost = case((unpriced > 0, None), else_=func.coalesce(func.sum(attempts.cost_nanos), 0))
+    total = cast(func.coalesce(func.sum(attempts.cost_nanos), 0), BigInteger)
+    cost = case((unpriced > 0, None), else_=total)
     return (
         select(cost)
         .where(attempts.call_id == _CALLS.call_id)

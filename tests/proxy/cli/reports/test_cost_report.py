@@ -136,7 +136,7 @@ def test_calls_that_were_refused_before_they_had_a_route_are_named(tmp_path: Pat
     )
     _, _, refused, _ = table_lines(typed.said(build, "cost", "--by", "provider"))
 
-    assert refused.split()[:3] == ["(none)", "1", "1"]
+    assert refused.split()[:3] == ["(none)", "1", "0"]
     assert "unknown" not in refused
 
 

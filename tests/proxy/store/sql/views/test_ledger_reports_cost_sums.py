@@ -83,7 +83,7 @@ def plain_sums(period: ReportPeriod, every: Sequence[Receipt]) -> CostSums:
     start, end = period.bounds
     inside = [receipt for receipt in every if start <= receipt.started < end]
     finals = [receipt for receipt in inside if receipt.final]
-    failed = {Outcome.REFUSED, Outcome.FAILED, Outcome.BROKEN}
+    failed = {Outcome.FAILED, Outcome.BROKEN}
     return CostSums(
         calls=len(finals),
         attempts=len(inside),
