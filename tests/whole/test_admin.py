@@ -97,10 +97,10 @@ def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(gateway, browser
     assert ">chat-ttft: fallback level 1, pinned</td>" in html
     assert answer.headers["x-request-id"] in html
     assert '<span class="state pinned">pinned</span>' in html
-    assert "level 1<small>spare</small>" in html
+    assert "<dt>Level</dt><dd>1: spare" in html
     assert ">ann<small>a try, until " in html
     html = page(gateway, browser, "/admin/budgets")
-    assert "chat-ttft is pinned, on fallback level 1: spare" in html  # as an open alert
+    assert "chat-ttft is pinned to spare, fallback level 1" in html  # as an open alert
     assert "teams-month" in html
     assert "not available" not in html
 

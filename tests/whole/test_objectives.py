@@ -253,7 +253,9 @@ def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(told_incide
     assert over[0] == "thriftgate.alerts.resolved"
     assert moved[1]["id"] == over[1]["id"]
     assert moved[1]["subject"] == "chat-ttft"
-    assert moved[1]["title"] == "chat-ttft is degraded, on fallback level 1: small"
+    assert moved[1]["title"] == (
+        "chat-ttft is degraded: new conversations go to small, fallback level 1"
+    )
     assert over[1]["seconds"] > 60
     assert len({alert["id"] for alert in alerts}) == len(alerts)
 
