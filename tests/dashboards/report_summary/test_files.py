@@ -76,9 +76,9 @@ def test_without_teams_there_is_no_id_of_one() -> None:
 
 
 def test_files_have_forecasts_and_the_earlier_period_where_the_page_shows_them() -> None:
-    (known, _) = REPORT.rows
+    (priced_row, _) = REPORT.rows
     made = replace(
-        read(), costs=costs_of(PERIOD, ("@f", 7, 5)), forecasts={known.values: 12_000_000_007}
+        read(), costs=costs_of(PERIOD, ("@f", 7, 5)), forecasts={priced_row.values: 12_000_000_007}
     )
     shown, plain = cost_document(made), cost_document(read())
 

@@ -75,14 +75,14 @@ def test_tiers_are_lost_that_the_new_prices_lack() -> None:
 
 
 def test_rates_are_lost_by_size_of_the_prompt_and_at_each_later_change() -> None:
-    known = TokenRates(input=1, cache_read=1, output=2)
+    present_rates = TokenRates(input=1, cache_read=1, output=2)
     long = PriceStep(above=200, rates=TokenRates(input=1, output=2))
 
     def sheet(rates: TokenRates, *steps: PriceStep, since: float = _EVER) -> PricePeriod:
         return PricePeriod(since=since, sheets={"": PriceSheet(rates=rates, steps=steps)})
 
-    before = Tariff(periods=(sheet(known),))
-    partly = Tariff(periods=(sheet(known), sheet(TokenRates(input=1), long, since=2_000.0)))
+    before = Tariff(periods=(sheet(present_rates),))
+    partly = Tariff(periods=(sheet(present_rates), sheet(TokenRates(input=1), long, since=2_000.0)))
     assert RoutePrices(before=before, after=before).lost_rates(1_000.0) == []
     assert RoutePrices(before=None, after=before).lost_rates(1_000.0) == []
     assert RoutePrices(before=before, after=partly).lost_rates(1_000.0) == [

@@ -79,14 +79,14 @@ class CostsQuestion(SeriesQuestion[CostDimension]):
     columns: ValueRange = DEAREST_COLUMNS
 
     @property
-    def begun(self) -> ReportPeriod:
+    def period_to_today(self) -> ReportPeriod:
         """The part of the period that is compared: days to come are beside none."""
         return begun_part(self.period, self.today)
 
     @property
     def earlier(self) -> ReportPeriod:
         """The earlier period that it is compared with."""
-        return compared_period(self.begun, self.compare)
+        return compared_period(self.period_to_today, self.compare)
 
 
 class _RankedRows(NamedTuple):
@@ -122,7 +122,7 @@ _NO_COLUMNS: Final = _RankedColumns({}, (), 0, {})
 def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     """Costs of a period beside an earlier one; blocks."""
     earlier = question.earlier
-    earlier_edges = compared_edges(question.buckets, question.begun, earlier)
+    earlier_edges = compared_edges(question.buckets, question.period_to_today, earlier)
     edges = question.buckets.edges
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         reader = SpendReader(connection, earlier.bounds, edges, question.only)

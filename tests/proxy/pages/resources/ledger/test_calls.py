@@ -156,14 +156,14 @@ def test_each_filter_leaves_the_calls_that_have_its_value(
 
 def test_a_search_finds_ids_first_and_then_texts_of_kept_prompts(api: AdminApi) -> None:
     digits = "202612011234"
-    named, told = a_call(1, 50, team="a"), a_call(2, team="a", prompt=f"order {digits}")
-    api.keep(named, told, a_call(3, team="b", prompt=f"order {digits}"))
+    named, quoting = a_call(1, 50, team="a"), a_call(2, team="a", prompt=f"order {digits}")
+    api.keep(named, quoting, a_call(3, team="b", prompt=f"order {digits}"))
 
     def ids(text: str) -> list[str]:
         return [call["call_id"] for call in api.ok("/calls", TEAM_ADMIN, q=text)["calls"]]
 
     assert ids(named.call_id) == ids(named.call_id[5:17]) == [named.call_id]
-    assert ids(digits) == ids(" order ") == [told.call_id]
+    assert ids(digits) == ids(" order ") == [quoting.call_id]
     assert ids("call_" + digits) == []
 
 

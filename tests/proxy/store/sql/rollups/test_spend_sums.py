@@ -319,10 +319,10 @@ def test_users_are_ranked_in_the_database_and_paged(ledger: Engine, sort: RowSor
     with read_transaction(ledger, is_snapshot=True) as connection:
         reader = SpendReader(connection, (EDGES[0], EDGES[1]), EDGES[1:], ALL_CALLS)
         page = ValueRange(count=2, sort=sort, first=1)
-        found = reader.ranked_values(user, page), reader.value_count(user, page)
+        page_and_count = reader.ranked_values(user, page), reader.value_count(user, page)
         named = reader.ranked_values(user, ValueRange(count=9, sort=sort, find="00002"))
 
-    assert found == (ranked[1:3], 5)
+    assert page_and_count == (ranked[1:3], 5)
     assert named == [f"{2:032x}"]
 
 
