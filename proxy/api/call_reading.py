@@ -10,7 +10,7 @@ from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
 from proxy.errors import CallerError
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.multipart import is_form
-from proxy.records.agents import agent_feature
+from proxy.records.agents import agent_feature, agent_of_product, agent_tag
 from proxy.records.body_reader import BodyReader
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields, parse_request_fields
@@ -22,6 +22,8 @@ from slo.policies.reports import TagRule, tag_keys
 _WITHOUT_MODEL: Final = frozenset({"responses"})
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
 _MAX_TAG_CHARS: Final = 64
+#: The key whose value the gateway finds itself where a caller names none.
+_AGENT_TAG: Final = "agent"
 
 
 class _TaggedBody(msgspec.Struct, frozen=True):
@@ -111,20 +113,22 @@ def parse_fields(call: Call, head: RequestHead, bodies: BodyReader) -> Call:
         )
     feature, notes = feature_label(read.feature)
     if head.feature or not read.feature:
-        feature, notes = call.feature or agent_feature(head.agent, read), call.notes
+        agent = agent_of_product(head.user_agent)
+        feature, notes = call.feature or agent_feature(agent, read), call.notes
     return msgspec.structs.replace(call, fields=read, split=split, feature=feature, notes=notes)
 
 
-def with_tags(call: Call, header: str, rules: Iterable[TagRule]) -> Call:
+def with_tags(call: Call, head: RequestHead, rules: Iterable[TagRule]) -> Call:
     """The call with the values of the keys that its team named: of its metadata, else its header.
 
-    Args:
-        header: ``x-thriftgate-tags``, such as ``customer=acme, job=nightly``; "" for none.
+    Where neither names an ``agent``, it is what the call was sent with.
     """
     keys = tag_keys(rules, call.key.team_name)
     if not keys:
         return call
-    values = {**_header_tags(header), **_metadata(call)}
+    values = {**_header_tags(head.tags), **_metadata(call)}
+    if _AGENT_TAG in keys and not values.get(_AGENT_TAG):
+        values[_AGENT_TAG] = agent_tag(head.user_agent, call.fields)
     named = ((key, _tag_label(values[key])) for key in keys if key in values)
     return msgspec.structs.replace(call, tags=tuple(tag for tag in named if tag[1]))
 

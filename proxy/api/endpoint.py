@@ -295,7 +295,7 @@ class Endpoint:
             call = of_deployment(call, head.deployment) if head.deployment else call
             call = parse_fields(call, head, self._bodies)
             if self._deps.tags:
-                call = with_tags(call, head.tags, self._deps.tags)
+                call = with_tags(call, head, self._deps.tags)
             if call.key.models is not None:
                 check_model_allowed(call, self._deps.for_call(call).catalog)
             if not self._admission.shared_state:

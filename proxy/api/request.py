@@ -23,7 +23,6 @@ from proxy.providers.json_size import (
     ArrivingText,
     JsonSize,
 )
-from proxy.records.agents import agent_of_product
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
 _FORWARDED: Final = {
@@ -122,7 +121,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
         encoding: The body's content coding; "" for none.
-        agent: The coding agent that its ``user-agent`` names; "" for none.
+        user_agent: From ``user-agent``; "" for none.
         deployment: The model that an Azure client's path names; "" for none.
     """
 
@@ -145,7 +144,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     media: str
     encoding: str
-    agent: str = ""
+    user_agent: str = ""
     deployment: str = ""
 
 
@@ -178,7 +177,7 @@ def read_head(scope: Scope) -> RequestHead:
         length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
         media=_media_type(values.get(b"content-type", "")),
         encoding=coding and coding.strip().lower().replace("identity", ""),
-        agent=agent_of_product(values.get(b"user-agent", "")),
+        user_agent=values.get(b"user-agent", ""),
         deployment=scope.get(DEPLOYMENT, ""),
     )
     return head if _GATEWAY_HEADERS.isdisjoint(values) else _with_gateway_headers(head, values)

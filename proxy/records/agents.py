@@ -8,6 +8,7 @@ Source: captured calls of Claude Code 2.1.197 and Codex 0.169 (2026-11); the age
 and documentation (2026-11).
 """
 
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -28,6 +29,10 @@ _STRING_STARTS: Final = {
 _HEAD_BYTES: Final = 128
 #: Values of ``user-agent`` that are remembered; most callers send the same few.
 _MAX_CACHED_PRODUCTS: Final = 256
+#: The product of a ``user-agent`` and, as the official SDKs name it, its language; no version.
+_PRODUCT: Final = re.compile(
+    r"[a-z][a-z0-9]*(?:[-_.+][a-z][a-z0-9]*)*(?:/[a-z]+(?![^ ]))?", re.IGNORECASE
+)
 #: Feature of the calls that Claude Code makes beside its sessions.
 BACKGROUND_FEATURE: Final = "claude-code-background"
 _CLAUDE_CODE: Final = "claude-code"
@@ -194,6 +199,17 @@ def agent_of_product(user_agent: str) -> str:
     """The name of the agent that a ``user-agent`` names; "" for none."""
     user_agent_start = user_agent[:_HEAD_BYTES].lower()
     return next((name for product, name in _PRODUCTS if user_agent_start.startswith(product)), "")
+
+
+def agent_tag(user_agent: str, fields: RequestFields | None) -> str:
+    """The coding agent that sent a call, else the product its ``user-agent`` names, in lower case.
+
+    It is the same in all versions: ``openai-python`` of ``OpenAI/Python 3.52.0``.
+    """
+    if agent := agent_of_product(user_agent) or (agent_of_fields(fields) if fields else ""):
+        return agent
+    product = _PRODUCT.match(user_agent[:_HEAD_BYTES])
+    return product[0].lower().replace("/", "-") if product else ""
 
 
 def agent_feature(agent: str, fields: RequestFields) -> str:

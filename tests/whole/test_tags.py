@@ -25,7 +25,7 @@ BODIES: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def gateway(start_gateway: Callable[..., GatewayFixture], tmp_path: Path) -> GatewayFixture:
     policies = tmp_path / "policies.toml"
-    policies.write_text('[[tags]]\nname = "all"\nkeys = ["customer", "job"]\n')
+    policies.write_text('[[tags]]\nname = "all"\nkeys = ["customer", "job", "agent"]\n')
     return start_gateway(policies=policies)
 
 
@@ -45,7 +45,8 @@ def test_each_apis_tags_are_on_receipts_and_add_up_in_reports(gateway: GatewayFi
         assert answer.status_code == 200, answer.text
         customer = "other" if endpoint == "messages" else "acme"
         (receipt,) = gateway.receipts(answer.headers["x-request-id"])
-        assert receipt.tags == (("customer", customer), ("job", "nightly"))
+        tags = {"customer": customer, "job": "nightly", "agent": "python-httpx"}
+        assert receipt.tags == tuple(tags.items())
         started = receipt.started
     period = latest_days(started, 1)
     report = cost_report(gateway.gateway.store.reports, period, (tag_part("customer"),))

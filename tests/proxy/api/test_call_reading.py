@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from proxy.api.call_reading import with_tags
+from proxy.api.request import read_head
 from proxy.records.body_reader import BodyReader
 from proxy.records.call import Call
 from slo.policies.reports import TagRule
 from tests.fakes.answers import ASKED, COMPLETION
+from tests.fakes.asgi import scope
 from tests.fakes.call_dependencies import call
 from tests.fakes.endpoint_harness import EndpointHarness
 from tests.fakes.upstream import ScriptedAnswer
@@ -29,8 +31,11 @@ def a_call(metadata: object, endpoint: str = "chat/completions", **fields: Any) 
     return msgspec.structs.replace(call(body, endpoint), fields=read, split=split)
 
 
-def tags(some: Call, header: str = "", rules: tuple[TagRule, ...] = RULES) -> dict[str, str]:
-    return dict(with_tags(some, header, rules).tags)
+def tags(
+    some: Call, header: str = "", rules: tuple[TagRule, ...] = RULES, agent: str = ""
+) -> dict[str, str]:
+    head = msgspec.structs.replace(read_head(scope()), tags=header, user_agent=agent)
+    return dict(with_tags(some, head, rules).tags)
 
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "responses"])
@@ -88,6 +93,34 @@ def test_metadata_without_a_text_names_no_tag(metadata):
 @pytest.mark.parametrize("header", ["", "customer", "=acme", ",,=,", "customer="])
 def test_a_header_without_a_key_or_value_names_no_tag(header):
     assert tags(call(ASKED), header) == {}
+
+
+AGENT_RULES = (TagRule(name="all", keys=("agent",)),)
+CLINE = [{"role": "system", "content": "You are Cline, a coder."}]
+
+
+def test_a_call_that_names_no_agent_is_tagged_with_what_sent_it():
+    assert tags(a_call({}), "", AGENT_RULES, "claude-cli/2.1.197 (x)") == {"agent": "claude-code"}
+    cline = a_call({}, messages=CLINE)
+    assert tags(cline, "", AGENT_RULES, "OpenAI/JS 4.9.0") == {"agent": "cline"}
+    assert tags(call(ASKED), "", AGENT_RULES, "curl/8.1") == {"agent": "curl"}
+    assert tags(a_call({}), "", AGENT_RULES) == {}
+
+
+def test_a_call_that_names_its_agent_is_tagged_with_that():
+    named = a_call({"agent": "crawler"})
+
+    assert tags(named, "agent=other", AGENT_RULES, "claude-cli/2.1") == {"agent": "crawler"}
+    assert tags(a_call({}), "agent=bot", AGENT_RULES, "claude-cli/2.1") == {"agent": "bot"}
+
+
+def test_an_agent_is_no_tag_where_no_rule_names_it():
+    assert tags(a_call({}), agent="claude-cli/2.1.197") == {}
+
+
+def test_an_agents_name_is_short_and_without_markup():
+    assert tags(a_call({}), "", AGENT_RULES, "a" * 100 + "/1.0") == {"agent": "a" * 64}
+    assert tags(a_call({}), "", AGENT_RULES, "bot<script>/1") == {"agent": "bot"}
 
 
 def tagged_harness(rules: tuple[TagRule, ...]) -> EndpointHarness:

@@ -177,6 +177,13 @@ def test_costs_without_a_feature_come_first_to_the_eye(pages: CostPagesBrowser) 
     assert "33.3 %" in html
 
 
+def test_the_tag_that_callers_need_not_send_is_called_agent(pages: CostPagesBrowser) -> None:
+    html = pages.text("/costs?by=tag:agent&across=team")
+
+    assert '<option value="tag:agent" selected>agent</option>' in html
+    assert "By agent and team" in html
+
+
 class TimedOutReads:
     """Reads of a ledger that is too large for them."""
 

@@ -12,6 +12,7 @@ from proxy.records.agents import (
     agent_feature,
     agent_of_fields,
     agent_of_product,
+    agent_tag,
     stable_user,
 )
 from proxy.records.request_fields import parse_request_fields
@@ -151,6 +152,24 @@ def test_a_user_is_the_same_in_every_session(user_id: str, user: str) -> None:
 )
 def test_qwen_code_and_crush_are_known_by_their_user_agents(product: str, agent: str) -> None:
     assert agent_of_product(product) == agent
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "tag"),
+    [
+        ("codex_cli_rs/0.169.0", "codex"),
+        ("OpenAI/Python 3.52.0", "openai-python"),
+        ("Anthropic/JS 0.70.1", "anthropic-js"),
+        ("Go-http-client/1.1", "go-http-client"),
+        ("python-requests/2.32.5", "python-requests"),
+        ("my_app-1.2.3", "my_app"),
+        ("Mozilla/5.0 (X11; Linux x86_64)", "mozilla"),
+        ("(nothing)", ""),
+        ("", ""),
+    ],
+)
+def test_the_agent_of_a_call_has_no_version(user_agent: str, tag: str) -> None:
+    assert agent_tag(user_agent, None) == tag
 
 
 def test_gemini_cli_is_listed_as_one_that_cannot_be_pointed_here() -> None:
