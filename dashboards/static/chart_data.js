@@ -55,7 +55,7 @@ export function readChart(figure) {
   const slots = colorSlots(heads.map((head) => (head.dataset.role ? "()" : head.textContent.trim())));
   const buckets = rows.map(({ cells: [head] }) => ({
     name: head.textContent.trim(), start: Date.parse(`${head.dataset.value}Z`), isPartial: "partial" in head.dataset,
-    isTotal: head.dataset.measure !== "relative", isGrey: head.dataset.tone === "grey",
+    link: head.querySelector("a"), isTotal: head.dataset.measure !== "relative", isGrey: head.dataset.tone === "grey",
   }));
   const columns = heads.map((head, index) => ({
     name: head.textContent.trim(), role: head.dataset.role ?? "", color: head.dataset.tone ?? `s${slots[index]}`,

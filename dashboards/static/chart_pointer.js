@@ -1,4 +1,4 @@
-// One tooltip and crosshair for pointer and keyboard, and zooming by dragging.
+// One tooltip and crosshair for pointer and keyboard, links of buckets, and zooming by dragging.
 
 import { lengthOf } from "./chart_data.js";
 import { stackEnds, svgElement } from "./chart_marks.js";
@@ -41,9 +41,9 @@ function eventsAt({ chart: { events }, view: { slot } }, index) {
 }
 
 function fillTip(plot, index) {
-  const { name, isPartial } = plot.chart.buckets[index];
+  const { name, isPartial, link } = plot.chart.buckets[index];
   const events = eventsAt(plot, index).slice(0, MAX_EVENTS).map(({ text, isBad }) => htmlElement("p", isBad ? "event bad" : "event", text));
-  plot.tip.replaceChildren(htmlElement("strong", "", isPartial ? `${name} so far` : name), htmlElement("ul", "", ...tipRows(plot, index)), ...events);
+  plot.tip.replaceChildren(htmlElement("strong", "", isPartial ? `${name} so far` : name), htmlElement("ul", "", ...tipRows(plot, index)), ...events, ...(link ? [htmlElement("small", "", link.title)] : []));
 }
 
 // Beside the bucket, on the side that has room; below a step of a waterfall.
@@ -77,10 +77,10 @@ function drawCrosshair({ svg, view }, from, to, className) {
     ...dots.map(({ x, y, color }) => svgElement("circle", { class: color, cx: x, cy: y, r: 4 }))));
 }
 
-// The address of a page for the days, or the minutes, of these buckets.
-export function zoomAddress(address, buckets, from, to, grain) {
+// The address of a page for the days of these buckets.
+function zoomAddress(address, buckets, from, to) {
   const url = new URL(address);
-  const textOf = (time) => new Date(time).toISOString().slice(0, grain === "minute" ? 16 : 10);
+  const textOf = (time) => new Date(time).toISOString().slice(0, 10);
   const end = textOf(buckets[to].start + lengthOf(buckets, to) - 1);
   const last = url.searchParams.get("to") || end;
   url.searchParams.set("from", textOf(buckets[from].start));
@@ -103,17 +103,24 @@ function moveDrag(plot, event, index) {
   drawCrosshair(plot, from, to, "selection");
 }
 
+function openBucket({ chart }, index) {
+  const link = chart.buckets[index]?.link;
+  if (link) location.assign(link.href);
+}
+
 function endDrag(plot) {
   const { drag, chart, figure } = plot;
   plot.drag = null;
-  if (!drag?.isFar) return;
+  if (!drag) return;
+  if (!drag.isFar) return openBucket(plot, drag.start);
   const [from, to] = dragEnds(drag);
   const target = new URL(figure.dataset.zoom || location.href, location.href);
-  location.assign(zoomAddress(target, chart.buckets, from, to, figure.dataset.grain));
+  location.assign(zoomAddress(target, chart.buckets, from, to));
 }
 
 function pressKey(plot, event) {
   if (event.key === "Escape") return hideBucket(plot);
+  if (event.key === "Enter") return openBucket(plot, plot.index);
   if (!(event.key in STEPS)) return;
   event.preventDefault();
   const last = plot.view.count - 1;

@@ -198,6 +198,31 @@ def test_dragging_over_a_chart_loads_the_days_that_it_covers(admin: BrowserConte
     page.close()
 
 
+def test_a_click_or_enter_on_a_bucket_opens_its_day_and_then_calls_of_its_hour(
+    admin: BrowserContext,
+) -> None:
+    page, figure = open_chart(admin, "/costs?by=feature&unit=day")
+    today = str(figure.locator("tr:has(> [data-partial]) th").get_attribute("data-value"))[:10]
+    bars = figure.locator("svg.plot").bounding_box()
+    assert bars is not None
+    page.mouse.click(bars["x"] + bars["width"] / 2, bars["y"] + 60)
+    page.wait_for_url("**from=*")
+    middle = parse_qs(urlsplit(page.url).query)
+    assert middle["from"] == middle["to"] < [today]
+    page.close()
+
+    page, figure = open_chart(admin, f"/costs?by=feature&from={today}&to={today}")
+    figure.locator("svg.plot").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Home")
+    expect(figure.locator(".tip")).to_contain_text("Open the calls of this hour")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/calls?*")
+    query = parse_qs(urlsplit(page.url).query)
+    assert (query["since"], query["until"]) == ([f"{today}T00:00:00Z"], [f"{today}T01:00:00Z"])
+    page.close()
+
+
 def test_escape_ends_a_drag_without_another_period(admin: BrowserContext) -> None:
     page, figure = open_chart(admin, "/costs?by=feature")
     before = page.url

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
+from dashboards.access import Role
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
@@ -20,6 +21,7 @@ from proxy.store.sql.views.readers import DashboardReads
 from proxy.store.store import Store
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW
+from tests.fakes.dashboard import Dashboard
 from tests.fakes.receipts import a_receipt
 
 
@@ -83,6 +85,28 @@ def test_bucket_of_today_is_marked_as_partial(pages: CostPagesBrowser) -> None:
     headings = re.findall(r'<th scope="row" data-value=[^>]*>', pages.text("/costs?by=team"))
 
     assert ["data-partial" in heading for heading in headings] == [False] * 29 + [True]
+
+
+def test_a_bucket_opens_its_day_and_an_hour_its_calls(pages: CostPagesBrowser) -> None:
+    day = "2026-09-21"
+    days = unescape(pages.text("/costs?by=team&feature=chat&unit=day&page=2"))
+    hours = unescape(pages.text(f"/costs?by=team&feature=chat&from={day}&to={day}&unit=hour"))
+
+    assert f'href="/admin/costs?by=team&feature=chat&from={day}&to={day}&tz=UTC"' in days
+    assert (
+        'href="/admin/calls?feature=chat&since=2026-09-21T13%3A00%3A00Z'
+        '&until=2026-09-21T14%3A00%3A00Z"'
+    ) in hours
+    assert f'href="/admin/costs?by=team&from={day}&to={day}&tz=UTC"' in unescape(pages.text(""))
+
+
+def test_an_hour_opens_no_calls_for_who_sees_none(dashboard: Dashboard) -> None:
+    inserter(dashboard.store._engine)([a_receipt(1, started=NOW - 60, team=dashboard.own)])
+    path = "/admin/costs?by=team&from=2026-09-21&to=2026-09-21&unit=hour"
+    hours = dashboard.ask_as(Role.FINANCE, "GET", path).body.decode()
+
+    assert "data-value" in hours
+    assert "/calls?" not in hours
 
 
 def test_a_cost_leads_to_its_calls_with_the_same_filters(pages: CostPagesBrowser) -> None:
