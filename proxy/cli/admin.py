@@ -1,8 +1,9 @@
-"""``thriftgate admin``: people who sign in to the dashboard, and links that sign them in once."""
+"""``thriftgate admin``: people who sign in to the dashboard, and links; ``thriftgate deploy``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -34,6 +35,33 @@ def admin(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
     _add_disabling(people, terminal)
     commands.add_typer(people, name="user")
     return commands
+
+
+def deploy_command(terminal: Terminal) -> Callable[..., None]:
+    """The command that marks a deploy."""
+
+    def deploy(
+        name: Annotated[str, typer.Argument(help="What was deployed, such as shop-4.2.")],
+        *,
+        at: Annotated[
+            datetime | None,
+            typer.Option(
+                formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"],
+                help="Its time, in UTC; now without.",
+                show_default=False,
+            ),
+        ] = None,
+    ) -> None:
+        """Mark a deploy on every chart over time."""
+        from proxy.store.sql.access.audit_log import DEPLOY_ACTION, AuditedChange
+
+        when = terminal.now() if at is None else at.replace(tzinfo=UTC).timestamp()
+        change = AuditedChange(who=terminal.author, action=DEPLOY_ACTION, subject=name)
+        with terminal.store() as store:
+            store.audit.append(change, when)
+        terminal.say(f"{name} is marked at {format_time(when)}.")
+
+    return deploy
 
 
 def _add_link(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib import metadata
 from typing import Final, NoReturn
 
 import uvloop
@@ -125,6 +126,7 @@ async def _answer(
     async with app.gateway(settings, opened) as gateway:
         if not opened.is_offline:
             _make_first_key(opened)
+            _mark_version(opened)
         serving.tune_garbage_collector()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
         silent = await asyncio.to_thread(_silent_replicas, settings)
@@ -266,6 +268,11 @@ def _print_known(sentence: str) -> None:
     """Print a sentence for who starts the gateway; nothing for an empty one."""
     if sentence:
         session.err.print(sentence, soft_wrap=True)
+
+
+def _mark_version(opened: Store) -> None:
+    """Mark on charts that the gateway has another version than at its last start."""
+    opened.audit.mark_version(f"thriftgate {metadata.version('thriftgate')}", session.now())
 
 
 def _make_first_key(opened: Store) -> None:

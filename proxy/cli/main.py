@@ -204,6 +204,9 @@ _TABLE: Final = {
     "admin": _Entry(
         "People who sign in to the dashboard.", "proxy.cli.admin:admin", ("terminal", "settings")
     ),
+    "deploy": _Entry(
+        "Mark a deploy on every chart over time.", "proxy.cli.admin:deploy_command", ("terminal",)
+    ),
     "layout": _Entry(
         "See, approve and roll back how features' prompts are arranged.",
         "proxy.cli.planning.layouts:layouts",

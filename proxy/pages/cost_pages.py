@@ -18,7 +18,7 @@ from dashboards.report_summary.summary import report_summary
 from dashboards.reports import is_tag
 from dashboards.views.costs import FixedCostDimension
 from dashboards.views.latency import LatencyDimension
-from dashboards.views.minutes import MinutesDimension, MinutesWindow
+from dashboards.views.minutes import WINDOW_SECONDS, MinutesDimension, MinutesWindow
 from proxy.errors import Unready
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.api import API_PATH
@@ -302,6 +302,7 @@ class CostPages(Pages):
     ) -> Response:
         """Calls, errors, cost and percentiles of the last minutes; it loads itself again."""
         params = dict(request.query_params)
+        now, (length, _) = self.site.now(), WINDOW_SECONDS[query.window]
         page = self.site.page_around(
             "now.html",
             viewer,
@@ -310,6 +311,7 @@ class CostPages(Pages):
             dimensions=get_args(MinutesDimension),
             next_dimension=_NEXT_DIMENSION,
             sees_calls=viewer.may(Action.SEE_CALLS),
+            events=await self.operations.events.between(viewer, (now - length, now)),
             refresh_s=_LIVE_REFRESH_S[query.window],
         )
         answer = html_response(await self.ledger.latency.minutes(viewer, query, page))

@@ -1,6 +1,7 @@
 """People are added, listed and changed by commands, and links sign them in."""
 
 import re
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 from dashboards.access import Role
 from proxy.cli.admin import admin
 from proxy.settings import Settings
+from proxy.store.store import Store
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.receipts import START
+from tests.proxy.cli.typed_commands import command_output
 
 commands = partial(admin, settings=lambda: Settings(public_url="https://gateway.example"))
 
@@ -78,3 +81,14 @@ def test_mistakes_say_what_to_do(runner: CommandRunner, words: tuple[str, ...], 
     runner.said(commands, "user", "add", "root", "--role", "admin")
 
     assert why in runner.error_of(commands, *words)
+
+
+def test_a_deploy_is_marked_at_its_time(tmp_path: Path) -> None:
+    at = datetime(2026, 10, 1, 3, tzinfo=UTC).timestamp()
+    said = command_output("deploy", "shop 4.2", "--at", "2026-10-01T03:00", folder=str(tmp_path))
+
+    assert said == "shop 4.2 is marked at 2026-10-01 03:00 UTC.\n"
+    opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    (entry,) = opened.audit.changes_between(at, at + 1, ["deploy"], 2)
+    opened.close(5)
+    assert (entry.action, entry.subject) == ("deploy", "shop 4.2")

@@ -18,6 +18,8 @@ from proxy.store.sql.rows import record_of
 
 #: The author of changes that no person made, such as the first team at the first start.
 GATEWAY: Final = "thriftgate"
+#: The action of a mark that something was deployed.
+DEPLOY_ACTION: Final = "deploy"
 #: Random hex digits of an entry's id, behind its time in milliseconds.
 _RANDOM_BYTES: Final = 8
 _MAX_TEXT_CHARS: Final = 300
@@ -114,6 +116,15 @@ class AuditLog:
         """Write down a change that no transaction of the database makes, such as a reload."""
         with write_transaction(self._engine) as connection:
             record_change(connection, change, now)
+
+    def mark_version(self, version: str, now: float) -> None:
+        """Mark the gateway's start as a deploy, unless the last start had the same version."""
+        is_start = and_(audit_log.c.who == GATEWAY, audit_log.c.action == DEPLOY_ACTION)
+        last = select(audit_log.c.subject).where(is_start).order_by(audit_log.c.id.desc()).limit(1)
+        with write_transaction(self._engine) as connection:
+            if connection.execute(last).scalar() != version:
+                change = AuditedChange(who=GATEWAY, action=DEPLOY_ACTION, subject=version)
+                record_change(connection, change, now)
 
     def entries(
         self, limit: int, *, before: str = "", who: str = "", team: str = ""

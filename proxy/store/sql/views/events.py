@@ -6,6 +6,7 @@ from typing import Final
 
 from dashboards.access import Viewer
 from dashboards.views.access import AuditEntryView
+from proxy.store.sql.access.audit_log import DEPLOY_ACTION
 from proxy.store.sql.views.readers import Readers
 from slo.alert import Alert, Severity
 from slo.policies.fast_path_switches import SwitchedPart
@@ -34,6 +35,7 @@ _CHANGES: Final[Mapping[str, str]] = {
     "pin objective": "pin",
     "release objective": "pin",
     "reload configuration": "configuration",
+    DEPLOY_ACTION: "deploy",
 }
 #: The kind of alerts about the controller's moves, which are events by themselves.
 _MOVE: Final = "move"
@@ -45,8 +47,8 @@ class EventView:
 
     Attributes:
         at: Seconds since the epoch.
-        kind: ``fallback``, ``alert``, ``layout``, ``mode``, ``pin``, ``policy``, ``fast path`` or
-            ``configuration``.
+        kind: ``fallback``, ``alert``, ``layout``, ``mode``, ``pin``, ``policy``, ``fast path``,
+            ``configuration`` or ``deploy``.
         why: Its reason, or the values that changed; "" for none.
     """
 

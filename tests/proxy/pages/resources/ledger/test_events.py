@@ -107,7 +107,28 @@ def test_only_events_of_the_period_and_of_what_moves_lines_are_told(dashboard: D
     assert "create key" not in json.dumps(events(dashboard))
 
 
-@pytest.mark.parametrize("path", ["", "/costs", "/cache", "/latency"])
+def test_a_marked_deploy_is_an_event_of_everybody_and_names_who_marked_it_in_the_audit_log(
+    dashboard: Dashboard,
+) -> None:
+    mark = {"name": " shop 4.2 ", "at": NOW - 90}
+    answer = dashboard.ask_as(Role.ADMIN, "POST", "/api/v1/deploys", document=mark)
+
+    assert answer.status == 204
+    event = events(dashboard, Role.VIEWER)[0]
+    assert (event["kind"], event["title"], event["at"]) == ("deploy", "deploy: shop 4.2", NOW - 90)
+    entries = dashboard.store.audit.entries(200, who="admin")
+    assert [(entry.action, entry.subject) for entry in entries] == [("deploy", "shop 4.2")]
+
+
+@pytest.mark.parametrize("mark", [{"name": "  "}, {"name": "x", "at": NOW + 3_600}])
+def test_a_deploy_without_a_name_or_of_the_future_is_refused(
+    dashboard: Dashboard, mark: dict[str, Any]
+) -> None:
+    answer = dashboard.ask_as(Role.ADMIN, "POST", "/api/v1/deploys", document=mark)
+    assert answer.status in {400, 422}
+
+
+@pytest.mark.parametrize("path", ["", "/costs", "/cache", "/latency", "/now"])
 def test_each_page_with_a_plot_over_time_lists_its_events(dashboard: Dashboard, path: str) -> None:
     change_modes(dashboard)
     page = dashboard.ask_as(Role.ADMIN, "GET", f"/admin{path}").body.decode()

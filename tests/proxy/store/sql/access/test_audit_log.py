@@ -131,3 +131,14 @@ def test_decisions_about_layouts_compaction_and_pins_are_written_down(
     approved = log.entries(10)[-1]
     assert approved.before == {"mode": None, "layout": 0, "suspended": ""}
     assert approved.after == {"mode": "apply", "layout": 1, "suspended": ""}
+
+
+def test_a_start_is_marked_where_the_version_is_another_than_at_the_start_before(
+    log: AuditLog,
+) -> None:
+    for second, version in enumerate(("gw 1", "gw 1", "gw 2", "gw 2", "gw 1")):
+        log.append(AuditedChange(who="ci", action="deploy", subject="shop"), NOW + second)
+        log.mark_version(version, NOW + second)
+
+    marks = [subject for who, _, subject in changes(log) if who == "thriftgate"]
+    assert marks == ["gw 1", "gw 2", "gw 1"]
