@@ -150,9 +150,10 @@ def key_page(template: str, values: Mapping[str, object]) -> str:
     return _template_environment().get_template(template).render(values)
 
 
-def problem(message: str, back: str) -> str:
+def problem(heading: str, message: str, back: str) -> str:
     """The page that says why something cannot be done; ``back`` is the path of the page before."""
-    return _template_environment().get_template("problem.html").render(message=message, back=back)
+    template = _template_environment().get_template("problem.html")
+    return template.render(message=message, back=back, heading=heading)
 
 
 def report_mail(values: Mapping[str, object]) -> str:

@@ -15,6 +15,7 @@ every snapshot.
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -45,6 +46,8 @@ T = TypeVar("T")
 
 #: Seconds after which files that are still being read have failed.
 _READ_TIMEOUT_S: Final = 45.0
+#: Seconds that a reload waits for a look at the files under way.
+_LOOK_WAIT_S: Final = 3.0
 #: Seconds after which operators are told of a reload under way.
 _LONG_S: Final = 5.0
 _RUNNING: Final = "A reload has been running for %.0f s; what is in force stays meanwhile"
@@ -237,6 +240,10 @@ class Reloader(Collector):
         Raises:
             OperatorError: It takes too long, or what began before it has not ended yet.
         """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_WAIT_S):
+                while self._reading is not None and not self._reading.done():
+                    await asyncio.wait({self._reading})
         if self._reading is None or self._reading.done():
             self._reading = reading = run_in_daemon_thread(work)
             await asyncio.wait({reading}, timeout=_READ_TIMEOUT_S)

@@ -1,6 +1,7 @@
 """Shared parts of the admin pages: the viewer, rendering, and the files that pages load."""
 
 import gzip
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +26,7 @@ from proxy.errors import CallerError, Unready
 from proxy.pages.store_questions import page_around
 from proxy.pages.viewing import (
     HEADERS,
+    NOT_IN_FORCE,
     SAFE_METHODS,
     Clock,
     FormFields,
@@ -36,6 +38,9 @@ from proxy.pages.viewing import (
     marked_routes,
     route,
 )
+from proxy.store.errors import StoreError
+
+_log = logging.getLogger("thriftgate.pages")
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
@@ -102,6 +107,10 @@ class PageRoute(APIRoute):
                 return await _problem_page(request, invalid_query_error(error))
             except (CallerError, Unready) as error:
                 return await _problem_page(request, error)
+            except StoreError as error:
+                _log.warning("%s was not answered: %s", request.url.path, error)
+                away = "The database does not answer just now."
+                return await _problem_page(request, Unready(away, code="database_unavailable"))
 
         return handle_as_page
 
@@ -136,7 +145,7 @@ async def _problem_page(request: Request, error: CallerError | Unready) -> Respo
     """
     fields: Mapping[str, str] = getattr(request.state, "form_fields", {})
     back = _own_path(fields.get(PAGE_FIELD) or request.headers.get("referer", ""))
-    if fields and error.status in _FORM_STATUSES:
+    if fields and error.status in _FORM_STATUSES and error.code != NOT_IN_FORCE:
         faults = error.faults if isinstance(error, _FormFaults) else (str(error),)
         submitted = SubmittedForm(page=back, action=request.url.path, fields=fields, faults=faults)
         html = await _own_page(request, back)
@@ -147,10 +156,20 @@ async def _problem_page(request: Request, error: CallerError | Unready) -> Respo
     if viewer is not None and isinstance(error, Unready) and request.method == "GET":
         section = request.url.path.removeprefix(HOME).strip("/").partition("/")[0]
         values = {"viewer": viewer, "section": section, "message": str(error), "back": back}
+        values["heading"] = "Not available just now"
         html = await run_in_threadpool(pages.render, "problem.html", values)
     else:
-        html = await run_in_threadpool(pages.problem, str(error), back)
+        html = await run_in_threadpool(pages.problem, *_problem_words(error, request.method), back)
     return html_response(html, error.status)
+
+
+def _problem_words(error: CallerError | Unready, method: str) -> tuple[str, str]:
+    """Heading and words of a page that says why something is not done, or not known to be."""
+    if error.code == NOT_IN_FORCE:
+        return "Kept, but not yet in force", str(error)
+    if isinstance(error, Unready) and method not in SAFE_METHODS:
+        return "This may be kept", f"{error} It may be kept: look before you send it again."
+    return "This cannot be done", str(error)
 
 
 async def _own_page(request: Request, path: str) -> str:

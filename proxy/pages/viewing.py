@@ -42,6 +42,8 @@ _BOUNDARY: Final = re.compile(r'multipart/form-data;.*boundary="?([^";,]{1,70})'
 _FILE_NAME: Final = re.compile(rb'filename="([^"\r\n]*)"')
 #: Values of ``Sec-Fetch-Site`` for a request made by one of our own pages, or by its user.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
+NOT_IN_FORCE: Final = "not_in_force"
+"""Code of the error of a change that is kept, and not yet in force."""
 HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self';"
     " img-src 'self' data:; style-src 'self';"

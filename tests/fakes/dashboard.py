@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -18,7 +18,8 @@ from compaction.policy import CompactionMode
 from dashboards.access import Role
 from proxy.app_context import AppContext
 from proxy.catalog.catalog import Catalog
-from proxy.configuration import read_snapshot
+from proxy.configuration import Snapshot, read_snapshot
+from proxy.errors import OperatorError
 from proxy.pages.access.known_browsers import KnownBrowsers
 from proxy.pages.access.sessions import AdminSessions
 from proxy.pages.access.sign_in import PageAccess
@@ -184,6 +185,14 @@ class Dashboard:
 
     def now(self) -> float:
         return NOW
+
+    def refuse_snapshots(self) -> None:
+        """Has the gateway adopt no change from now on."""
+
+        async def refuse(_snapshot: Snapshot) -> Callable[[], None]:
+            raise OperatorError("no room for it")
+
+        self.reloader.follow(refuse)
 
     def _catalog(self) -> Catalog:
         return self.reloader.snapshot.catalog

@@ -269,6 +269,39 @@ def test_a_look_that_hangs_holds_up_neither_a_signal_nor_the_end(settings):
     assert took < 30
 
 
+def test_reload_waits_for_a_look_at_the_files_that_is_under_way(settings):
+    looks, release = threading.Event(), threading.Event()
+
+    class SlowOverlay:
+        is_slow = False
+
+        def revision(self) -> int:
+            if self.is_slow:
+                looks.set()
+                release.wait(60)
+            return 1
+
+        def add_to(self, snapshot: Snapshot) -> Snapshot:
+            return snapshot
+
+    overlay = SlowOverlay()
+
+    async def run() -> bool:
+        made = Reloader(settings, read_snapshot(settings), lambda: 7.0, overlay)
+        running = asyncio.ensure_future(made.run())
+        overlay.is_slow = True
+        await until(looks.is_set)
+        overlay.is_slow = False
+        adopting = asyncio.ensure_future(made.adopt_overlay())
+        await asyncio.sleep(0)
+        release.set()
+        adopted = await adopting
+        running.cancel()
+        return adopted
+
+    assert asyncio.run(run())
+
+
 def test_a_reload_that_takes_long_is_noted_before_the_failure_of_an_earlier_one(settings, tmp_path):
     release, hangs = threading.Event(), threading.Event()
 

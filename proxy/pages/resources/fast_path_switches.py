@@ -9,6 +9,7 @@ from proxy.api.request import feature_label
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.features import FeatureName
+from proxy.pages.resources.policies.undo import adopt_change
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
 from proxy.store.store import Store
@@ -69,11 +70,8 @@ class FastPathSwitchesResource(Resource):
             change_id = await self._store.ask(change, place, part, viewer.name, now, seen)
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_switches") from None
-        if change_id and not await self._reloader.adopt_overlay():
-            why = "; ".join(self._reloader.notes())
-            raise CallerError(
-                f"The change is kept, and does not hold yet. {why}", code="not_in_force", status=409
-            )
+        if change_id:
+            await adopt_change(self._reloader)
         return change_id
 
     async def _check_place(self, team: str, feature: str) -> None:

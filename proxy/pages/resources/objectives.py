@@ -19,7 +19,7 @@ from dashboards.board import (
 from dashboards.views.access import AuditEntryView
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
-from proxy.pages.resources.policies.undo import change_to_undo, last_change_id
+from proxy.pages.resources.policies.undo import change_to_undo, last_change_id, not_in_force_error
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.services.objectives.objective_state import MISSED
@@ -128,7 +128,7 @@ class ObjectivesResource(Resource):
             who=viewer.name,
         )
         await self._store.ask(self._store.pins.set, pin, seen)
-        return await self._find(viewer, name)
+        return await self._find_changed(viewer, name)
 
     async def previewed_pin(
         self, viewer: Viewer, name: str, request: PinRequest
@@ -160,7 +160,7 @@ class ObjectivesResource(Resource):
                 code="nothing_to_undo",
                 status=409,
             )
-        return await self._find(viewer, name)
+        return await self._find_changed(viewer, name)
 
     async def pin_changes(self, viewer: Viewer) -> Mapping[str, AuditEntryView]:
         """The last pin or release of each objective within a day, for those who may pin."""
@@ -181,7 +181,7 @@ class ObjectivesResource(Resource):
         pins, now = self._store.pins, self._now()
         if not await self._store.ask(pins.release, name, now, viewer.name, seen):
             raise CallerError(f"{name} is not pinned.", code="not_pinned", status=404)
-        return await self._find(viewer, name)
+        return await self._find_changed(viewer, name)
 
     async def _visible_names(self, viewer: Viewer) -> frozenset[str] | None:
         """Names of the teams that a viewer may see; None for all."""
@@ -189,6 +189,13 @@ class ObjectivesResource(Resource):
             return None
         teams = await self._ask("teams", self._store.teams.all)
         return frozenset(team.name for team in teams or () if team.id in own)
+
+    async def _find_changed(self, viewer: Viewer, name: str) -> ObjectiveStatus:
+        """An objective whose change is kept; raises CallerError that says so where it is away."""
+        try:
+            return await self._find(viewer, name)
+        except CallerError:
+            raise not_in_force_error("objectives cannot be read just now.") from None
 
     async def _find(self, viewer: Viewer, name: str) -> ObjectiveStatus:
         check_allowed(viewer, Action.CHANGE_OBJECTIVES)

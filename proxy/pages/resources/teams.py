@@ -13,7 +13,7 @@ from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.key_budgets import KeyBudget, KeyBudgets
 from proxy.pages.store_questions import StoreAsker
-from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
+from proxy.pages.viewing import NOT_IN_FORCE, Clock, SignedIn, check_allowed, route, view_of
 from proxy.store.sql.access.teams import KeyLimits, KeyRecord, Team
 from proxy.store.store import Store
 
@@ -182,8 +182,15 @@ class TeamsResource(Resource):
         """Sets the budget of a new key, whose secret nobody has yet; without it there is no key."""
         try:
             await self.budgets.set(viewer, key, budget)
-        except BaseException:
+        except BaseException as error:
             await self.revoke(viewer, key)
+            if isinstance(error, CallerError) and error.code == NOT_IN_FORCE:
+                why = str(error).partition(": ")[2]
+                raise CallerError(
+                    f"No key was made, for its budget would not yet be in force: {why}",
+                    code="budget_not_in_force",
+                    status=409,
+                ) from None
             raise
 
     @route("DELETE", "/keys/{key}", name="revoke_key", status_code=204)

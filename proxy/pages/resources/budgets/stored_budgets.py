@@ -12,7 +12,7 @@ from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.budget_owners import BudgetOwners
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.resources.policies.policy_previews import PolicyPreview, answer_or_none
-from proxy.pages.resources.policies.undo import change_to_undo, last_change_id
+from proxy.pages.resources.policies.undo import adopt_change, change_to_undo, last_change_id
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
@@ -176,7 +176,7 @@ class StoredBudgetsResource(Resource):
             await self._store.ask(change, budget, who, now, team)
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_budgets") from None
-        await self._apply()
+        await adopt_change(self._reloader)
 
     @route("DELETE", "/budgets/{name}", name="remove_budget", status_code=204)
     async def remove(self, viewer: SignedIn, name: str, seen: str | None = None) -> None:
@@ -192,7 +192,7 @@ class StoredBudgetsResource(Resource):
         team = (await self._owners([stored.budget])).check_change(viewer, stored.budget)
         remove = partial(self._store.budgets.remove, seen=seen)
         await self._store.ask(remove, name, viewer.name, self._now(), team)
-        await self._apply()
+        await adopt_change(self._reloader)
 
     async def forget(self, viewer: Viewer, key: str) -> None:
         """Removes the budget of a key that was revoked, if it has one; gateways follow."""
@@ -239,14 +239,6 @@ class StoredBudgetsResource(Resource):
             may_change=owners.may_change(viewer, budget),
             change=last_id(changes, budget.name, BUDGET_CHANGES),
         )
-
-    async def _apply(self) -> None:
-        """Let this gateway take the change over; others do within seconds."""
-        if self.are_kept and not await self._reloader.reload():
-            why = "; ".join(self._reloader.notes())
-            raise CallerError(
-                f"The change is kept, and does not hold yet. {why}", code="not_in_force", status=409
-            )
 
     def _read(
         self,

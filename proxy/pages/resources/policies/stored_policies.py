@@ -23,7 +23,7 @@ from proxy.pages.resources.policies.policy_previews import (
     report_schedule,
     sink_problems,
 )
-from proxy.pages.resources.policies.undo import change_to_undo, last_change_id
+from proxy.pages.resources.policies.undo import adopt_change, change_to_undo, last_change_id
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.reloading import Reloader
@@ -225,7 +225,7 @@ class StoredPoliciesResource(Resource):
             await self._store.ask(self._store.policies.set, kind, fields, viewer.name, now, seen)
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_policies") from None
-        await self._apply()
+        await adopt_change(self._reloader)
 
     async def remove(self, viewer: Viewer, kind: str, name: str, seen: str | None = None) -> None:
         """Removes a policy that people set, unless a change came after the one that was seen."""
@@ -237,7 +237,7 @@ class StoredPoliciesResource(Resource):
                 code="unknown_policy",
                 status=404,
             )
-        await self._apply()
+        await adopt_change(self._reloader)
 
     async def undo(self, viewer: Viewer, kind: str, name: str, seen: str | None = None) -> None:
         """Takes the last change of a policy back: it becomes what it was before, or goes.
@@ -293,14 +293,6 @@ class StoredPoliciesResource(Resource):
     async def _find(self, kind: str, name: str) -> StoredPolicy | None:
         stored = await self._store.ask(self._store.policies.all)
         return next((one for one in stored if (one.kind, one.name) == (kind, name)), None)
-
-    async def _apply(self) -> None:
-        """Let this gateway take the change over; others do within seconds."""
-        if not await self._reloader.adopt_overlay():
-            why = "; ".join(self._reloader.notes())
-            raise CallerError(
-                f"The change is kept, and does not hold yet. {why}", code="not_in_force", status=409
-            )
 
     def _tariffs(self) -> dict[str, Tariff]:
         """Prices of each model's first route that has any, by public name."""

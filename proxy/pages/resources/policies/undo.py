@@ -1,11 +1,28 @@
-"""The change that an undo takes back: the one that its viewer saw, and no newer one."""
+"""Changes on pages: the one that an undo takes back, and what is kept but not yet in force."""
 
 from collections.abc import Collection
 
 from dashboards.views.access import AuditEntryView
 from proxy.errors import CallerError
+from proxy.pages.viewing import NOT_IN_FORCE
+from proxy.reloading import Reloader
 from proxy.store.sql.access.audit_log import changed_meanwhile_error
 from proxy.store.store import Store
+
+
+async def adopt_change(reloader: Reloader) -> None:
+    """Has this gateway adopt a change that is kept; others do within seconds.
+
+    Raises:
+        CallerError: It is kept, and not yet in force.
+    """
+    if not await reloader.adopt_overlay():
+        raise not_in_force_error("; ".join(reloader.notes()))
+
+
+def not_in_force_error(why: str) -> CallerError:
+    """The error of a change that is kept, and not yet in force."""
+    return CallerError(f"Kept, but not yet in force: {why}", code=NOT_IN_FORCE, status=409)
 
 
 async def change_to_undo(

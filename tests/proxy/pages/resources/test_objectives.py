@@ -1,11 +1,12 @@
 """Objectives as people of each role see and pin them."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from dashboards.access import Role, Viewer
-from dashboards.board import MissedTime, Reroute, StateTimeline
+from dashboards.board import MissedTime, ObjectiveStatus, Reroute, StateTimeline
 from proxy.errors import CallerError
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.store_questions import StoreQuestions
@@ -19,7 +20,7 @@ ADMIN = Viewer(name="ann", role=Role.ADMIN)
 class ObjectivesHarness:
     """The resource over a board and a store, with what it wrote to the audit log."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, board_kind: type[FakeBoard] = FakeBoard) -> None:
         objectives = [
             an_objective(name="everyone"),
             an_objective(name="acme", team="acme"),
@@ -27,7 +28,7 @@ class ObjectivesHarness:
         ]
         reroutes = [a_reroute(objective="acme"), a_reroute(objective="other")]
         ceilings = [a_ceiling(name="all"), a_ceiling(name="others", team="other")]
-        board = FakeBoard(overview(objectives=objectives, reroutes=reroutes, ceilings=ceilings))
+        board = board_kind(overview(objectives=objectives, reroutes=reroutes, ceilings=ceilings))
         self.store = store
         self.resource = ObjectivesResource(
             board, store, StoreQuestions(store, PATIENCE_S), lambda: NOW
@@ -97,6 +98,25 @@ def test_a_pin_is_set_and_released_and_both_are_audited(store: Store) -> None:
         "pin objective": "everyone",
         "release objective": "everyone",
     }
+
+
+class VanishingBoard(FakeBoard):
+    """A board whose objectives can be read once."""
+
+    async def objectives(self) -> Sequence[ObjectiveStatus] | None:
+        known, self.page = self.page.objectives, overview(objectives=None)
+        return known
+
+
+def test_pin_that_is_kept_while_objectives_cannot_be_read_again_is_said_to_be_kept(
+    store: Store,
+) -> None:
+    desk = ObjectivesHarness(store, VanishingBoard)
+
+    with pytest.raises(CallerError, match="Kept, but not yet in force: ") as kept:
+        asyncio.run(desk.resource.pin(ADMIN, "everyone", PinRequest(level=2, seconds=60.0)))
+    assert kept.value.code == "not_in_force"
+    assert list(store.pins.current_pins(NOW)) == ["everyone"]
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,13 @@ def test_a_key_whose_budget_breaks_a_rule_is_not_made(
 
 
 def test_a_key_whose_budget_cannot_hold_is_revoked_before_anybody_has_it(
-    dashboard: Dashboard, tmp_path: Path
+    dashboard: Dashboard,
 ) -> None:
-    (tmp_path / "policies.toml").write_text("[[budgets]]\n", encoding="utf8")
+    dashboard.refuse_snapshots()
+    status, answer = made(dashboard)
 
-    assert made(dashboard)[0] == 409
+    assert status == 409
+    assert "No key was made, for its budget would not yet be in force" in str(answer)
     (key,) = dashboard.store.teams.keys(dashboard.own)
     assert key.revoked_at == NOW
     assert dashboard.store.budgets.all() == []

@@ -186,10 +186,26 @@ def test_forms_of_the_page_set_change_and_remove_a_budget(dashboard: Dashboard) 
     assert "None yet." in page(dashboard)
 
 
-def test_a_change_that_cannot_hold_is_said(dashboard: Dashboard, tmp_path: Path) -> None:
-    (tmp_path / "policies.toml").write_text("[[budgets]]\n", encoding="utf8")
+def test_budget_that_is_kept_and_cannot_be_adopted_is_said_to_be_kept(dashboard: Dashboard) -> None:
+    dashboard.refuse_snapshots()
     answer = put(dashboard, "own", OWN)
 
     assert answer.status == 409
-    assert "The change is kept, and does not hold yet." in answer.body.decode()
+    assert "Kept, but not yet in force: " in answer.body.decode()
+    assert "no room for it" in answer.body.decode()
     assert "not in force" in page(dashboard)
+    for path in ("set", "undo", "remove"):
+        fields = {"name": "own", **OWN, "hard": "yes", "form_page": "/admin/budgets"}
+        html = dashboard.ask_as(Role.ADMIN, "POST", f"/admin/budgets/{path}", fields).body.decode()
+        assert "<h1>Kept, but not yet in force</h1>" in html
+        assert "cannot be done" not in html
+        assert 'href="/admin/budgets">Back' in html
+
+
+def test_budget_is_in_force_at_once_though_the_policies_file_is_broken(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
+    (tmp_path / "policies.toml").write_text("[[budgets]]\n", encoding="utf8")
+
+    assert put(dashboard, "own", OWN).status == 204
+    assert "own" in in_force(dashboard)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from sqlalchemy import text
 
 from dashboards.access import Role
 from proxy.store.store import Store
@@ -60,3 +61,26 @@ def test_without_a_policies_file_the_page_has_no_forms_for_policies(dashboard: D
     assert "set-policies" not in page
     page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/objectives").body.decode()
     assert "Set a ceiling on what a call may cost" in page
+
+
+def test_policy_and_switch_that_are_kept_and_cannot_be_adopted_are_said_to_be_kept(
+    dashboard: Dashboard,
+) -> None:
+    dashboard.refuse_snapshots()
+    switch = {"team": dashboard.own, "feature": "faq", "part": "drafts", "is_on": "false"}
+    forms = {"policies/set": CEILING, "policies/undo": CEILING, "fast-path": switch}
+    for path, fields in forms.items():
+        html = dashboard.ask_as(Role.ADMIN, "POST", f"/admin/{path}", fields).body.decode()
+        assert "<h1>Kept, but not yet in force</h1>" in html
+        assert "no room for it" in html
+
+
+def test_change_that_the_database_does_not_answer_is_said_to_be_kept_perhaps(
+    dashboard: Dashboard,
+) -> None:
+    with dashboard.store._engine.begin() as connection:
+        connection.execute(text("DROP TABLE stored_policies"))
+    answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/policies/set", CEILING)
+
+    assert answer.status == 503
+    assert "It may be kept: look before you send it again." in answer.body.decode()
