@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from dashboards.reports import TagPart
@@ -22,33 +23,34 @@ _P50, _P95 = 50, 95
 _MICROS: Final = 1_000_000
 
 
-class EndedCall(NamedTuple):
-    """The end of a call, or an attempt before it, as far as it counts here.
+class AttemptGroup(NamedTuple):
+    """Attempts of one bucket and value whose calls ended with one code, or with none.
 
     Attributes:
-        started: Arrival, in microseconds since the epoch.
-        duration: Microseconds to the end; None where it was not answered.
-        ttft: Microseconds to the first content byte; None without one, and where it was not
-            answered.
-        error: The error's code where the call failed or broke off; "" elsewhere.
-        refusal: The error's code where the gateway refused the call; "" elsewhere.
-        cost_nanos: Cost in nano-dollars; None where unknown.
-        is_end: 0 for an attempt before the last, whose cost and failure alone count; 1 for others.
-        has_failed: 1 for an attempt that failed or broke off, such as by missing a deadline.
-        call_id: Its call.
+        bucket: Number of the bucket, from 0.
         value: Value of the dimension.
+        code: The error's code where the call failed, broke off or was refused; "" elsewhere.
+        calls: Attempts that ended a call.
+        errors: Those of them that failed or broke off.
+        refused: Those of them that the gateway refused.
+        attempts: All attempts.
+        failed_attempts: Those that failed or broke off, such as by missing a deadline.
+        cost_nanos: Known cost of all attempts, in nano-dollars.
+        durations: Microseconds to the end of each answered call.
+        first_tokens: Microseconds to the first content byte of each that had one.
     """
 
-    started: int
-    duration: int | None
-    ttft: int | None
-    error: str
-    refusal: str
-    cost_nanos: int | None
-    is_end: int
-    has_failed: int
-    call_id: str
+    bucket: int
     value: str
+    code: str
+    calls: int
+    errors: int
+    refused: int
+    attempts: int
+    failed_attempts: int
+    cost_nanos: int
+    durations: Sequence[int]
+    first_tokens: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,51 +176,39 @@ class MinutesView:
     failing: Sequence[RouteFailures]
 
 
-def call_totals(calls: Sequence[EndedCall]) -> WindowTotals:
-    """Sums and percentiles of calls."""
-    # By column, which takes a third of the time of a look at each call.
-    columns = zip(*calls, strict=True) if calls else [()] * len(EndedCall._fields)
-    _, all_durations, all_firsts, errors, refusals, costs, ends, failures, *_ = columns
-    durations = sorted(micros for micros in all_durations if micros is not None)
-    firsts = sorted(micros for micros in all_firsts if micros is not None)
+def window_totals(groups: Sequence[AttemptGroup]) -> WindowTotals:
+    """Sums and percentiles of attempts."""
+    durations = sorted(chain.from_iterable(group.durations for group in groups))
+    first_tokens = sorted(chain.from_iterable(group.first_tokens for group in groups))
     return WindowTotals(
-        calls=sum(ends),
-        errors=len(errors) - errors.count(""),
-        refused=len(refusals) - refusals.count(""),
-        attempts=len(calls),
-        failed_attempts=sum(failures),
-        cost_nanos=sum(filter(None, costs)),
+        calls=sum(group.calls for group in groups),
+        errors=sum(group.errors for group in groups),
+        refused=sum(group.refused for group in groups),
+        attempts=sum(group.attempts for group in groups),
+        failed_attempts=sum(group.failed_attempts for group in groups),
+        cost_nanos=sum(group.cost_nanos for group in groups),
         p50=_nearest_rank(durations, _P50),
         p95=_nearest_rank(durations, _P95),
-        ttft_p95=_nearest_rank(firsts, _P95),
+        ttft_p95=_nearest_rank(first_tokens, _P95),
     )
 
 
-def totals_by_bucket(
-    calls: Sequence[EndedCall], starts: Sequence[int], bucket_s: int
-) -> list[WindowTotals]:
-    """Totals of each bucket; calls outside count nowhere."""
-    grouped: dict[int, list[EndedCall]] = defaultdict(list)
-    first, length = starts[0] * _MICROS, bucket_s * _MICROS
-    for call in calls:
-        grouped[(call.started - first) // length].append(call)
-    return [call_totals(grouped[place]) for place in range(len(starts))]
+def totals_by_bucket(groups: Sequence[AttemptGroup], buckets: int) -> list[WindowTotals]:
+    """Totals of each bucket; attempts outside count nowhere."""
+    grouped: dict[int, list[AttemptGroup]] = defaultdict(list)
+    for group in groups:
+        grouped[group.bucket].append(group)
+    return [window_totals(grouped[bucket]) for bucket in range(buckets)]
 
 
-def calls_by_value(calls: Sequence[EndedCall]) -> list[tuple[str, list[EndedCall]]]:
-    """The calls of each value, those with most first."""
-    grouped: dict[str, list[EndedCall]] = defaultdict(list)
-    for call in calls:
-        grouped[call.value].append(call)
+def groups_by_value(groups: Sequence[AttemptGroup]) -> list[tuple[str, list[AttemptGroup]]]:
+    """The attempts of each value, those with most calls first."""
+    grouped: dict[str, list[AttemptGroup]] = defaultdict(list)
+    for group in groups:
+        grouped[group.value].append(group)
     return sorted(
-        grouped.items(), key=lambda entry: (-sum(call.is_end for call in entry[1]), entry[0])
+        grouped.items(), key=lambda entry: (-sum(group.calls for group in entry[1]), entry[0])
     )
-
-
-def slowest_call(calls: Sequence[EndedCall]) -> EndedCall | None:
-    """The answered call with the latest first token; None without any."""
-    answered = [call for call in calls if call.ttft is not None]
-    return max(answered, key=lambda call: call.ttft or 0, default=None)
 
 
 def first_token_phases(

@@ -3,92 +3,57 @@ from typing import Any
 import pytest
 
 from dashboards.views.minutes import (
-    EndedCall,
-    call_totals,
-    calls_by_value,
+    AttemptGroup,
     first_token_phases,
+    groups_by_value,
     longest_phase,
-    slowest_call,
     totals_by_bucket,
+    window_totals,
 )
 
 
-def a_call(started: float = 0.0, **fields: Any) -> EndedCall:
-    plain = EndedCall(
-        started=round(started * 1_000_000),
-        duration=1_000_000,
-        ttft=500_000,
-        error="",
-        refusal="",
-        cost_nanos=5,
-        is_end=1,
-        has_failed=0,
-        call_id="call_1",
+def attempts(**fields: Any) -> AttemptGroup:
+    one = AttemptGroup(
+        bucket=0,
         value="lab/m",
+        code="",
+        calls=1,
+        errors=0,
+        refused=0,
+        attempts=1,
+        failed_attempts=0,
+        cost_nanos=5,
+        durations=[1_000_000],
+        first_tokens=[500_000],
     )
-    return plain._replace(**fields)
+    return one._replace(**fields)
 
 
-def test_totals_count_errors_and_leave_their_times_out_of_percentiles() -> None:
-    calls = [a_call(duration=n * 1_000_000) for n in range(1, 101)]
-    failed = a_call(duration=None, ttft=None, error="upstream_timeout")
-    refused = a_call(duration=None, ttft=None, refusal="budget_exceeded", cost_nanos=0)
-    totals = call_totals([*calls, failed, refused])
+def test_totals_add_up_groups_and_take_percentiles_of_all_their_times() -> None:
+    answered = [attempts(durations=[n * 1_000_000]) for n in range(100, 0, -1)]
+    failed = attempts(code="upstream_timeout", errors=1, durations=[], first_tokens=[])
+    totals = window_totals([*answered, failed])
 
-    assert (totals.calls, totals.errors, totals.refused) == (102, 1, 1)
-    assert totals.cost_nanos == 505
+    assert (totals.calls, totals.errors, totals.attempts, totals.cost_nanos) == (101, 1, 101, 505)
     assert (totals.p50, totals.p95, totals.ttft_p95) == (50.0, 95.0, 0.5)
 
 
-def test_attempts_that_were_given_up_count_beside_the_calls() -> None:
-    given_up = [a_call(is_end=0, has_failed=1, duration=None, ttft=None)] * 18
-    totals = call_totals([*given_up, *[a_call()] * 3])
-
-    assert (totals.calls, totals.errors) == (3, 0)
-    assert (totals.failed_attempts, totals.attempts) == (18, 21)
-
-
 def test_without_calls_there_is_no_percentile_and_no_cost() -> None:
-    totals = call_totals([])
+    totals = window_totals([])
 
     assert (totals.calls, totals.cost_nanos, totals.p50, totals.p95) == (0, 0, None, None)
 
 
-def test_unknown_cost_adds_nothing() -> None:
-    assert call_totals([a_call(cost_nanos=None), a_call()]).cost_nanos == 5
+def test_attempts_count_in_their_bucket_and_outside_of_all_nowhere() -> None:
+    groups = [attempts(bucket=bucket) for bucket in (-1, 1, 1, 2)]
 
-
-@pytest.mark.parametrize(
-    ("started", "counts"),
-    [(59.9, [0, 0]), (60.0, [1, 0]), (119.9, [1, 0]), (120.0, [0, 1]), (180.0, [0, 0])],
-)
-def test_call_counts_in_the_bucket_that_it_arrived_in(started: float, counts: list[int]) -> None:
-    buckets = totals_by_bucket([a_call(started)], [60, 120], 60)
-
-    assert [bucket.calls for bucket in buckets] == counts
-
-
-def test_an_attempt_before_the_last_adds_its_cost_and_is_no_call() -> None:
-    earlier = a_call(value="lab/small", duration=None, ttft=None, is_end=0)
-    groups = dict(calls_by_value([a_call(), earlier, earlier]))
-    totals = {value: call_totals(group) for value, group in groups.items()}
-
-    assert call_totals([a_call(), earlier]).cost_nanos == 10
-    assert [*totals] == ["lab/m", "lab/small"]
-    assert (totals["lab/small"].calls, totals["lab/small"].cost_nanos) == (0, 10)
+    assert [bucket.calls for bucket in totals_by_bucket(groups, 2)] == [0, 2]
 
 
 def test_values_with_most_calls_come_first() -> None:
-    calls = [a_call(value="b"), a_call(value="a"), a_call(value="c"), a_call(value="c")]
+    groups = [attempts(value=value) for value in "bacc"]
 
-    assert [value for value, _ in calls_by_value(calls)] == ["c", "a", "b"]
-
-
-def test_the_slowest_call_is_an_answered_one() -> None:
-    slow = a_call(ttft=3_000_000)
-
-    assert slowest_call([a_call(), slow, a_call(ttft=None)]) == slow
-    assert slowest_call([a_call(ttft=None)]) is None
+    assert [value for value, _ in groups_by_value(groups)] == ["c", "a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,8 @@ def met_conditions(status: int, error: str, failed_route: str) -> list[ColumnEle
         error: Its error's code; "" for any.
         failed_route: The route on which it failed; "" for any.
     """
+    if not (status or error or failed_route):
+        return []
     attempts = schema.calls.alias("met_attempts").c
     conditions: list[ColumnElement[bool]] = []
     if status:
@@ -98,8 +100,6 @@ def met_conditions(status: int, error: str, failed_route: str) -> list[ColumnEle
             attempts.route == failed_route,
             attempts.outcome.in_(sorted(FAILED)),
         ]
-    if not conditions:
-        return []
     met = select(attempts.call_id).where(attempts.call_id == _CALLS.call_id, *conditions)
     return [met.correlate(schema.calls).exists()]
 

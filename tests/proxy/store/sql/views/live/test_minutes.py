@@ -44,6 +44,13 @@ def test_window_ends_with_the_minute_that_runs_and_begins_an_hour_before(engine:
     assert [(error.error, error.calls) for error in shown.errors] == [("upstream_timeout", 1)]
 
 
+def test_call_counts_in_the_bucket_that_it_arrived_in(engine: Engine) -> None:
+    minute = int(NOW) // 60 * 60
+    inserter(engine)([a_call(n, minute + late) for n, late in enumerate((-0.1, 0.0, 59.9))])
+
+    assert [bucket.calls for bucket in minutes(engine).buckets[-2:]] == [1, 2]
+
+
 def test_refusals_of_the_gateway_are_no_errors_of_a_route(engine: Engine) -> None:
     refused: dict[str, Any] = {
         "outcome": Outcome.REFUSED,
@@ -108,7 +115,7 @@ def test_window_of_too_many_calls_in_its_last_second_is_that_second(engine: Engi
     shown = minutes(engine, limit=20, now=last + 0.5)
 
     assert (shown.is_cut, shown.since) == (True, last)
-    assert [bucket.calls for bucket in shown.buckets] == [21]
+    assert [bucket.calls for bucket in shown.buckets] == [30]
 
 
 def test_attempts_before_the_last_cost_and_callers_who_left_are_in_no_percentile(
