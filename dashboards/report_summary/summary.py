@@ -3,10 +3,11 @@
 The page, its print view, the mail and the JSON of a report show these figures; each is made here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from heapq import nlargest
+from types import MappingProxyType
 from typing import Final, Literal
 
 from dashboards.cost_reports import CostRow, CostSums, next_month
@@ -18,6 +19,7 @@ from dashboards.views.costs import NO_VALUE, MonthForecast
 from slo.alert import single_line
 
 _MAX_NAME_CHARS: Final = 80
+_ALL: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +84,14 @@ class ReportSummary:
     rest_count: int
 
 
-def report_summary(read: ReadReport, most_rows: int) -> ReportSummary:
-    """The summary of a report with so many rows, the dearest; it blocks on very many."""
+def report_summary(
+    read: ReadReport, most_rows: int, filters: Mapping[str, str] = _ALL
+) -> ReportSummary:
+    """The summary of a report with so many rows, the dearest; it blocks on very many.
+
+    Args:
+        filters: The only value of each dimension that counts, which the title names.
+    """
     report, total = read.report, read.report.total
     dearest = nlargest(most_rows, report.rows, key=lambda row: row.sums.priced_nanos)
     rest = total
@@ -92,7 +100,7 @@ def report_summary(read: ReadReport, most_rows: int) -> ReportSummary:
     last = report.period.end - timedelta(days=1)
     return ReportSummary(
         read=read,
-        title=_title(read, last),
+        title=_title(read, last, filters),
         last=last,
         days=f"{report.period.first} to {last}, days in {report.period.zone}",
         total=total,
@@ -105,12 +113,22 @@ def report_summary(read: ReadReport, most_rows: int) -> ReportSummary:
     )
 
 
-def _title(read: ReadReport, last: date) -> str:
+def _title(read: ReadReport, last: date, filters: Mapping[str, str]) -> str:
+    only = [
+        single_line(read.names.get(value, value), _MAX_NAME_CHARS)
+        if name == "team"
+        else f"{name} {single_line(value, _MAX_NAME_CHARS)}"
+        for name, value in filters.items()
+    ]
+    return f"Costs of {', '.join([*only, _period_words(read, last)])}"
+
+
+def _period_words(read: ReadReport, last: date) -> str:
     first, end = read.report.period.first, read.report.period.end
     is_month = first.day == 1 and end == next_month(first)
     if is_month or read.forecast is not None:
-        return f"Costs of {first:%B %Y}{'' if read.forecast is None else ' so far'}"
-    return f"Costs of {first}" if first == last else f"Costs of {first} to {last}"
+        return f"{first:%B %Y}{'' if read.forecast is None else ' so far'}"
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def _row(read: ReadReport, row: CostRow, total: CostSums) -> SummaryRow:

@@ -197,7 +197,7 @@ class CostPages(Pages):
             "reports.html",
             viewer,
             report=report,
-            summary=await run_in_threadpool(report_summary, read, 0),
+            summary=await run_in_threadpool(report_summary, read, 0, query.filters),
             names=read.names,
             read_at=read.read_at,
             last=report.period.days[-1].first,
@@ -223,7 +223,7 @@ class CostPages(Pages):
             "report_print.html",
             viewer,
             section="reports",
-            summary=await run_in_threadpool(report_summary, read, _PRINTED_ROWS),
+            summary=await run_in_threadpool(report_summary, read, _PRINTED_ROWS, query.filters),
             params=dict(request.query_params),
         )
 

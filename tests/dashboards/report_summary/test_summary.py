@@ -87,6 +87,15 @@ def test_attempts_at_no_known_price_are_a_figure_and_unknown_costs_are_no_0() ->
     ]  # fmt: skip
 
 
+def test_title_names_the_only_team_by_its_name_and_other_filters_by_their_dimension() -> None:
+    read = a_read_report(DAYS, ("team",), (), names={"t1": "acme\nsupport"})
+    filters = {"team": "t1", "feature": "chat"}
+
+    assert report_summary(read, 5, filters).title.startswith(
+        "Costs of acme support, feature chat, "
+    )
+
+
 def test_a_title_names_a_month_or_the_days() -> None:
     day = ReportPeriod(first=date(2026, 11, 3), end=date(2026, 11, 4), zone="UTC")
     titles = [

@@ -94,3 +94,26 @@ def test_a_report_that_takes_long_has_a_page_that_loads_again_until_it_is_there(
 
     assert (page.status, page.headers["refresh"]) == (202, "3")
     assert words in page.body.decode()
+
+
+def test_report_of_one_team_is_titled_by_it_on_page_and_print_and_leads_there(
+    dashboard: Dashboard,
+) -> None:
+    teams = [dashboard.own, dashboard.other]
+    inserter(dashboard.store._engine)(
+        [
+            a_receipt(n, started=NOW - 3600, team=team, cost_nanos=10**9 + n + 1)
+            for n, team in enumerate(teams)
+        ]
+    )
+    days = "from=2026-08-01&to=2026-08-31"
+    everything = dashboard.ask_as(Role.FINANCE, "GET", f"/admin/reports?{days}").body.decode()
+    assert f"/admin/reports/print?{days.replace('&', '&amp;')}&amp;by=team" in everything
+
+    for path in ("/admin/reports", "/admin/reports/print"):
+        query = f"from=2026-09-01&to=2026-09-30&team={dashboard.own}"
+        html = dashboard.ask_as(Role.FINANCE, "GET", f"{path}?{query}").body.decode()
+        assert "<h1>Costs of acme, September 2026" in html
+        assert 'title="exactly $1.000000001"' in html
+    html = dashboard.ask_as(Role.FINANCE, "GET", "/admin/reports").body.decode()
+    assert f'<a href="?by=team&amp;team={dashboard.other}" title="Only this">other</a>' in html

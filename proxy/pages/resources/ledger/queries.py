@@ -119,6 +119,13 @@ class FilterQuery(PlaceQuery):
     user: OptionalText = Field(None, description="Keyed hash of an end user.")
     tag: OptionalTag = None
 
+    @property
+    def filters(self) -> dict[str, str]:
+        """The values that are filtered by, by their dimension."""
+        period = set(PeriodQuery.model_fields)
+        named = set(FilterQuery.model_fields) - period
+        return self.model_dump(include=named, exclude_none=True)
+
 
 def buckets_of(period: ReportPeriod, unit: BucketUnit | None) -> TimeBuckets:
     """The buckets of a period.
