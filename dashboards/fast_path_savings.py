@@ -1,7 +1,8 @@
 """Savings of the fast path by its parts: answers given before, small models, drafts, and checks.
 
-All are signed sums of receipts' ``fast_path_nanos``. Checks are the gateway's own calls that
-compare answers; they only cost. A small answer that failed a check is a loss of the small models.
+All are signed sums of receipts' ``fast_path_nanos``. Checks are the gateway's own calls, which
+compare answers or read prompts ahead for replicas; they only cost. A small answer that failed a
+check is a loss of the small models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +13,13 @@ from slo.alert import format_amount
 from slo.budgets.budget import BudgetUnit
 
 FastPathPart = Literal["cache", "small", "draft", "checks"]
-"""The part that served a call; ``checks`` are the gateway's own calls that compare answers."""
+"""The part that served a call; ``checks`` are the gateway's own calls."""
 
 _TITLES: Final[Mapping[FastPathPart, str]] = {
     "cache": "answers given before",
     "small": "small models",
     "draft": "drafts",
-    "checks": "checks of answers",
+    "checks": "checks of answers and prompts read ahead",
 }
 
 

@@ -79,6 +79,15 @@ def period_before(period: ReportPeriod) -> ReportPeriod:
     return ReportPeriod(first=first, end=period.first, zone=period.zone)
 
 
+def months_between(start: float, end: float, zone: str) -> float:
+    """The months from one moment to another, each part by the length of its own month."""
+    months, first = 0.0, datetime.fromtimestamp(start, ZoneInfo(zone)).date().replace(day=1)
+    while (bounds := ReportPeriod(first=first, end=next_month(first), zone=zone).bounds)[0] < end:
+        months += (min(end, bounds[1]) - max(start, bounds[0])) / (bounds[1] - bounds[0])
+        first = next_month(first)
+    return months
+
+
 def _usual_unit(days: int) -> BucketUnit:
     return next((unit for unit, most in _USUAL_DAYS.items() if days <= most), "month")
 

@@ -3,11 +3,12 @@
 ::
 
     without caches ─ provider's own caching ─ discounts ─▶ sent directly ─ planning ─ compaction ─
-    fast path ─ routing ─▶ paid
+    fast path ─ routing ─▶ paid ─ running the gateway
 
 Each step compares what was paid with one counterfactual. All but the first two are the gateway's,
 and the headline is their sum: any caller has the provider's own caching and the contract. Planning
 counts as the control arm measured it, else by its estimate; suspended or refuted, not at all.
+Running the gateway is what its operator says it costs; it is taken off and is no part of "paid".
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +20,12 @@ import msgspec
 from dashboards.fast_path_savings import FastPathPart, FastPathSaving, fast_path_savings
 
 StepName = Literal[
-    "provider_caching", "discounts", "planning", "compaction", "fast_path", "routing"
+    "provider_caching", "discounts", "planning", "compaction", "fast_path", "routing", "running"
 ]
 """A step of the waterfall, in the order in which they are shown."""
-Sureness = Literal["exact", "estimated", "measured", "partly measured"]
+Sureness = Literal["exact", "estimated", "measured", "partly measured", "stated"]
 """``exact``: reported tokens at published prices; ``estimated``: by a model of caches or prices;
-``measured``: by control arms."""
+``measured``: by control arms; ``stated``: by the operator."""
 SavingsPart = Literal["planning", "compaction"]
 """A part that is not counted where it was suspended or refuted."""
 
@@ -222,7 +223,7 @@ class SavingsStep:
     Attributes:
         title: The same for people.
         nanos: The change of the cost; below 0 where it saved.
-        sureness: ``exact``, ``estimated``, ``measured`` or ``partly measured``.
+        sureness: ``exact``, ``estimated``, ``measured``, ``partly measured`` or ``stated``.
         method: The way it is computed, in sentences.
         is_own: True for a step of the gateway, false for what every caller gets.
     """
@@ -260,13 +261,16 @@ class SavingsHeadline:
     Attributes:
         unmodified_nanos: Cost of the same work at list prices, without any cache.
         direct_nanos: Cost of the same work sent directly, with the provider's own caching.
-        saved_nanos: The cost sent directly, less the effective cost.
+        saved_nanos: The cost sent directly, less the effective cost and that of running.
+        running_nanos: Stated cost of running the gateway in the period; null where none is
+            stated, and where a filter names a part of all calls.
         saved_share: Its part of the cost sent directly; null where that is nothing.
         saved_low_nanos: Lower end of its 95 % interval; ``saved_nanos`` where nothing is measured.
         saved_high_nanos: Upper end.
         measured_share: Part of the effective cost whose planning control arms measured; null
             without cost.
-        steps: The waterfall; the steps lead from ``unmodified_nanos`` to ``paid_nanos`` exactly.
+        steps: The waterfall; the steps lead from ``unmodified_nanos`` to ``paid_nanos`` exactly,
+            and that of running beyond it.
         fast_path: The fast path's step by its parts, those that have any.
         fallback_nanos: Amount that fallbacks to other models cost less than the models asked for,
             by estimate. It counts nowhere: those had failed, or missed an objective.
@@ -280,6 +284,7 @@ class SavingsHeadline:
     direct_nanos: int
     paid_nanos: int
     saved_nanos: int
+    running_nanos: int | None
     saved_share: float | None
     saved_low_nanos: int
     saved_high_nanos: int
@@ -301,19 +306,21 @@ def savings_headline(
     total: SavingsSums,
     uncounted: Sequence[UncountedSaving] = (),
     measured_at: float | None = None,
+    running_nanos: int | None = None,
 ) -> SavingsHeadline:
     """The headline of all that was counted; the only place where it is computed."""
-    saved, direct = total.saved_nanos, total.direct_nanos
+    saved, direct = total.saved_nanos - (running_nanos or 0), total.direct_nanos
     return SavingsHeadline(
         unmodified_nanos=total.unmodified_nanos,
         direct_nanos=direct,
         paid_nanos=total.cost_nanos,
         saved_nanos=saved,
+        running_nanos=running_nanos,
         saved_share=saved / direct if direct > 0 else None,
         saved_low_nanos=saved - total.below_nanos,
         saved_high_nanos=saved + total.above_nanos,
         measured_share=total.measured_cost_nanos / total.cost_nanos if total.cost_nanos else None,
-        steps=waterfall(total),
+        steps=[*waterfall(total), *_running_steps(running_nanos)],
         fast_path=fast_path_savings(total.fast_path_parts),
         fallback_nanos=total.fallback_nanos,
         uncounted=sorted(
@@ -340,4 +347,21 @@ def waterfall(sums: SavingsSums) -> list[SavingsStep]:
             is_own=name not in _NOT_OWN,
         )
         for name, (title, sureness, method) in _STEPS.items()
+    ]
+
+
+def _running_steps(nanos: int | None) -> list[SavingsStep]:
+    """The step of running the gateway; none where its cost is unknown."""
+    if nanos is None:
+        return []
+    method = "THRIFTGATE_OWN_COST_USD_MONTH, by the part of each month since the first call."
+    return [
+        SavingsStep(
+            name="running",
+            title="Running the gateway",
+            nanos=nanos,
+            sureness="stated",
+            method=method,
+            is_own=True,
+        )
     ]

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
 from inspect import cleandoc, getsource
@@ -38,9 +39,12 @@ Origins = tuple[str, ...]
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+|\*")
 Networks = tuple[IPv4Network | IPv6Network, ...]
 """Addresses of machines."""
+Dollars = Decimal | None
+"""An amount in US dollars; None where it is unknown."""
 _KINDS = (
     (Networks, "addresses or networks such as 10.0.0.0/8 with commas between them, not all (/0)"),
     (Origins, "origins such as https://app.example.com with commas between them, or *"),
+    (Dollars, "an amount"),
     (bool, "true or false"),
     (int, "a whole number"),
     (float, "a number"),
@@ -175,6 +179,8 @@ class Settings(BaseModel):
     """US dollars that planning, and compaction, may each cost a feature more than sent directly
     before it earned that back. One prompt's write surcharge, or one conversation's compaction, may
     be lost where that is more; 0 pays for nothing in advance."""
+    own_cost_usd_month: Dollars = Field(default=None, ge=0, le=1_000_000)
+    """US dollars a month that running the gateway costs, which savings take off; unknown unset."""
     retention_days: int = Field(default=400, gt=0)
     """Days that receipts and histograms of latencies are kept; sums of calls and costs stay."""
     drain_grace: float = Field(default=20.0, gt=0)

@@ -16,6 +16,7 @@ _IN_SENTENCES: Final[Mapping[StepName, str]] = {
     "compaction": "compaction",
     "fast_path": "the fast path",
     "routing": "routing and lost attempts",
+    "running": "running the gateway",
 }
 
 
@@ -31,7 +32,8 @@ def headline_sentences(headline: SavingsHeadline) -> list[str]:
         _exact, (abs(headline.saved_nanos), headline.paid_nanos, headline.direct_nanos)
     )
     sureness = "" if headline.is_measured else ", by estimate"
-    amounts = f"{paid} in place of {direct}{sureness}"
+    running = f" and {_exact(headline.running_nanos)} to run" if headline.running_nanos else ""
+    amounts = f"{paid}{running} in place of {direct}{sureness}"
     lines = [f"{verb} {saved} ({share}) against sending directly: {amounts}."]
     parts = [
         f"{_IN_SENTENCES[step.name]} {_exact(-step.nanos)} ({step.sureness})"

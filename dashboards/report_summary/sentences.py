@@ -78,6 +78,8 @@ def _saved_sentence(saved: SavingsHeadline | None) -> str:
     text = f"Thriftgate saved {about}{amount}, {part} of what sending directly would have cost"
     if saved.saved_nanos < 0:
         text = f"Sending directly would have cost {about}{amount} less, {part}"
+    if saved.running_nanos:
+        text += f", with {usd(saved.running_nanos)} for running the gateway taken off"
     if not saved.is_measured:
         return f"{text}."
     low, high = usd(saved.saved_low_nanos), usd(saved.saved_high_nanos)

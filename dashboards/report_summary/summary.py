@@ -191,6 +191,8 @@ def _savings(saved: SavingsHeadline) -> SummaryFigure:
         note += f"; measured {usd(saved.saved_low_nanos)} … {usd(saved.saved_high_nanos)}"
     else:
         note = f"estimated; {note}"
+    if saved.running_nanos:
+        note += f"; {usd(saved.running_nanos)} for running the gateway taken off"
     if saved.uncounted:
         note += f"; {len(saved.uncounted)} not counted"
     return SummaryFigure(

@@ -8,7 +8,8 @@ from proxy.records.receipt import Outcome, Receipt, ServedBy
 
 #: With which the note begins of an attempt that goes on with a stream; it names the first part.
 _CONTINUES: Final = "continues "
-
+#: With which features of calls that warm replicas begin.
+_WARMING: Final = "warming:"
 #: With which the reason of a cascade's first attempt ends.
 _CHECKED: Final = "checked"
 
@@ -54,7 +55,9 @@ def _draft_text(receipt: Receipt) -> str:
 def _other_text(receipt: Receipt) -> str:
     """The sentence on an attempt that no part of the fast path chose."""
     if receipt.fast_path_nanos is not None:
-        return f"The gateway made this call itself, to compare two answers{_gain(receipt)}."
+        is_warming = receipt.feature.startswith(_WARMING)
+        why = "to read a prompt ahead" if is_warming else "to compare two answers"
+        return f"The gateway made this call itself, {why}{_gain(receipt)}."
     if receipt.attempt and any(note.startswith(_CONTINUES) for note in receipt.notes):
         return "It goes on with a stream that broke off; both parts are billed."
     return ""

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
+from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
 from secrets import token_bytes
@@ -94,9 +95,11 @@ class Store:
 
     Attributes:
         secret: 32 random bytes of this installation, for keyed hashes.
+        own_cost_usd_month: Cost of running the gateway as its operator states it; None unstated.
     """
 
     _gates: Sequence[ConnectionGate] = ()
+    own_cost_usd_month: Decimal | None = None
 
     def __init__(
         self,
@@ -319,7 +322,9 @@ def open_store(settings: Settings) -> Store:
         OSError: The folder cannot be written.
     """
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return Store.open(settings.ledger_url, settings.folder / "journal", settings.planning)
+    store = Store.open(settings.ledger_url, settings.folder / "journal", settings.planning)
+    store.own_cost_usd_month = settings.own_cost_usd_month
+    return store
 
 
 def check_database(url: str, secret: bytes) -> bool:
@@ -349,7 +354,9 @@ def open_known_store(settings: Settings, known_keys: KnownKeys) -> Store:
         OSError: The folder cannot be written.
     """
     folder = settings.folder / "journal"
-    return Store.open_offline(settings.ledger_url, folder, settings.planning, known_keys)
+    store = Store.open_offline(settings.ledger_url, folder, settings.planning, known_keys)
+    store.own_cost_usd_month = settings.own_cost_usd_month
+    return store
 
 
 def _secret(engine: Engine) -> bytes:

@@ -10,4 +10,7 @@ def test_parts_without_savings_are_left_out() -> None:
 def test_a_sentence_says_each_part_with_its_sign() -> None:
     parts = fast_path_savings({"small": 5 * 10**8, "checks": -(10**8)})
 
-    assert fast_path_sentence(parts) == "Fast path: small models $0.5, checks of answers -$0.1"
+    assert (
+        fast_path_sentence(parts)
+        == "Fast path: small models $0.5, checks of answers and prompts read ahead -$0.1"
+    )

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dashboards.report_periods import (
     current_period,
     last_period,
+    months_between,
     named_period,
     period_name,
     periods_after,
@@ -48,6 +49,14 @@ def test_periods_that_were_missed_are_found_in_order() -> None:
     missed = periods_after(date(2026, 11, 2), last, WEEK)
     assert [period_name(period) for period in missed] == ["2026-W45", "2026-W46", "2026-W47"]
     assert list(periods_after(last.end, last, WEEK)) == []
+
+
+def test_months_count_by_their_own_lengths() -> None:
+    start = moment("2026-09-16T00:00:00")
+
+    assert months_between(moment("2026-10-01T00:00:00"), moment("2026-12-01T00:00:00"), "UTC") == 2
+    assert months_between(start, moment("2026-11-04T00:00:00"), "UTC") == 0.5 + 1 + 3 / 30
+    assert months_between(start, start, "Europe/Berlin") == 0
 
 
 def test_a_month_that_weeks_reported_in_part_is_reported_whole() -> None:

@@ -51,6 +51,20 @@ def test_steps_lead_from_no_caches_over_sending_directly_to_the_paid_cost(
     assert headline.saved_low_nanos <= headline.saved_nanos <= headline.saved_high_nanos
 
 
+@given(SUMS, COST)
+def test_running_the_gateway_is_taken_off_what_was_saved_and_is_in_no_other_cost(
+    sums: SavingsSums, running: int
+) -> None:
+    stated, unknown = savings_headline(sums, running_nanos=running), savings_headline(sums)
+
+    assert stated.saved_nanos == unknown.saved_nanos - running
+    assert stated.saved_high_nanos == unknown.saved_high_nanos - running
+    assert (stated.direct_nanos, stated.paid_nanos) == (unknown.direct_nanos, unknown.paid_nanos)
+    assert [(step.name, step.nanos) for step in stated.steps[-1:]] == [("running", running)]
+    assert unknown.running_nanos is None
+    assert "running" not in {step.name for step in unknown.steps}
+
+
 @given(SUMS, SHARES)
 def test_the_headline_is_the_sum_of_the_gateways_own_steps(
     sums: SavingsSums, share: MeasuredShare | None

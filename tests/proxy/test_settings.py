@@ -1,5 +1,6 @@
 import re
 from datetime import timedelta
+from decimal import Decimal
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "answer_cache_mb": ("16", 16),
     "answer_cache_redis_mb": ("64", 64),
     "learning_stake": ("0.5", 0.5),
+    "own_cost_usd_month": ("120.50", Decimal("120.50")),
     "retention_days": ("30", 30),
     "drain_grace": ("1.5", 1.5),
     "oidc_issuer": ("https://idp.example/x", "https://idp.example/x"),
@@ -97,6 +99,7 @@ WRONG = {
     "compaction": "model",
     "control_share": "5",
     "learning_stake": "-1",
+    "own_cost_usd_month": "-1",
     "retention_days": "1.5",
     "drain_grace": "",
     "log_calls": "2",
@@ -136,6 +139,7 @@ def test_a_wrong_value_is_reported_with_its_variable(name, text):
         ("control_share", "a number from 0 to 1"),
         ("retry_wait", "a number from 0"),
         ("log_calls", "true or false"),
+        ("own_cost_usd_month", "an amount from 0 to 1000000"),
         ("serve_known_keys", "a duration such as 24h, or off"),
         (
             "cors_origins",

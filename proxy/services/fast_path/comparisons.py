@@ -18,14 +18,14 @@ from proxy.calls.deadlines import NoWatchdog
 from proxy.calls.eligibility.eligibility import CHAT, RESPONSES
 from proxy.calls.metering.metering import Meter
 from proxy.calls.pipeline import serve
-from proxy.calls.ports import CallContext, Dependencies, Head, ReceiptSink
+from proxy.calls.ports import CallContext, Dependencies, Head
 from proxy.calls.route_choice import RoutingDecision
 from proxy.fast_path.small_first.judge_channel import Verdict
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt
 from proxy.records.request_fields import parse_request_fields
 from proxy.records.timeline import Timeline
-from proxy.services.engines.warming.warming_calls import Unplanned
+from proxy.services.engines.warming.warming_calls import OwnCallLedger, Unplanned
 
 _log: Final = logging.getLogger("thriftgate.fast_path")
 
@@ -182,7 +182,7 @@ class Comparisons:
         now, listener = self._now(), _Listener()
         call = msgspec.structs.replace(call, id=self._call_id(now), arrived=now, notes=())
         own = replace(
-            deps, small_first=listener, ledger=_ComparisonLedger(deps.ledger),
+            deps, small_first=listener, ledger=OwnCallLedger(deps.ledger, _NOTE),
             planning=Unplanned(), compaction=None, router=None, latency_target=None, answers=None,
         )  # fmt: skip
         async with asyncio.timeout(_DEADLINE_S):
@@ -194,21 +194,9 @@ class Comparisons:
         return "" if meter is None else await asyncio.to_thread(meter.delivered_text)
 
 
+_NOTE: Final = "compares a small model's answer with a large one's"
 _VERDICTS: Final = {"A": Verdict.BETTER, "B": Verdict.WORSE, "TIE": Verdict.EQUAL}
 _SWAPPED: Final = {"A": "B", "B": "A", "TIE": "TIE"}
-
-
-class _ComparisonLedger(msgspec.Struct, frozen=True):
-    """Keeps receipts of comparisons as what they are: a cost of the fast path."""
-
-    ledger: ReceiptSink
-
-    def keep(self, receipt: Receipt) -> None:
-        """Keep the receipt, its cost as what the fast path lost."""
-        cost = receipt.spent_nanos
-        lost = None if cost is None else -cost
-        notes = (*receipt.notes, "compares a small model's answer with a large one's")
-        self.ledger.keep(msgspec.structs.replace(receipt, fast_path_nanos=lost, notes=notes))
 
 
 class _Listener:

@@ -21,6 +21,7 @@ from proxy.store.sql.views.cost_reports import (
 )
 from proxy.store.sql.views.counted_savings import (
     Measurement,
+    RunningCost,
     SavingsScope,
     read_headline,
 )
@@ -71,8 +72,13 @@ class SavingsFigures:
         """The calls of a period, with the catalog and the measurement that now hold."""
         if self._sent_catalog.value is not (catalog := self._catalog()):
             self._sent_catalog = PickledOnce(catalog)
+        own_cost = self._store.own_cost_usd_month if only == ALL_CALLS else None
         return SavingsScope(
-            period=period, only=only, catalog=self._sent_catalog, measurement=self.measurement
+            period=period,
+            only=only,
+            catalog=self._sent_catalog,
+            measurement=self.measurement,
+            running=None if own_cost is None else RunningCost(own_cost, self._now()),
         )
 
     def headline(self, period: ReportPeriod, only: SpendFilter = ALL_CALLS) -> SavingsHeadline:

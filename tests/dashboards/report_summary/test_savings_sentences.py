@@ -59,7 +59,19 @@ def test_the_fast_path_is_told_by_its_parts_checks_taken_off() -> None:
     assert headline_sentences(headline) == [
         "Saved $0.2 (16.7%) against sending directly: $1 in place of $1.2, by estimate.",
         "It is the fast path $0.2 (estimated).",
-        "Fast path: answers given before $0.3, checks of answers -$0.1.",
+        "Fast path: answers given before $0.3, checks of answers and prompts read ahead -$0.1.",
+    ]
+
+
+def test_the_cost_of_running_the_gateway_is_taken_off_in_words() -> None:
+    sums = SavingsSums(list_nanos=10**9, cost_nanos=10**9, compaction_nanos=5 * 10**8)
+
+    assert headline_sentences(savings_headline(sums, running_nanos=10**8)) == [
+        (
+            "Saved $0.4 (26.7%) against sending directly: $1 and $0.1 to run in place of $1.5,"
+            " by estimate."
+        ),
+        "It is the sum of compaction $0.5 (estimated), running the gateway -$0.1 (stated).",
     ]
 
 

@@ -114,6 +114,16 @@ def test_savings_are_said_with_their_interval_and_losses_as_such() -> None:
     ]
 
 
+def test_the_cost_of_running_the_gateway_is_said_with_the_savings() -> None:
+    made = read(("a", 6 * DOLLAR, 1))
+    sums = SavingsSums(cost_nanos=6 * 10**9, planning_nanos=4 * 10**9)
+    saved = savings_headline(sums, running_nanos=10**9)
+    text = sentences(replace(made, report=replace(made.report, savings=saved)))[1]
+
+    assert "saved an estimated $3.00" in text
+    assert text.endswith(", with $1.00 for running the gateway taken off.")
+
+
 def test_a_month_that_is_running_has_its_forecast_in_place_of_the_dearest_day() -> None:
     made = read(("a", 2 * DOLLAR, DOLLAR), ("b", DOLLAR, DOLLAR))
     assert made.costs is not None

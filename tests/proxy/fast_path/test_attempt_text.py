@@ -57,6 +57,10 @@ from tests.fakes.receipts import a_receipt
             {"fast_path_nanos": -(10**7)},
             "The gateway made this call itself, to compare two answers; that cost $0.01.",
         ),
+        (
+            {"feature": "warming:chat", "fast_path_nanos": -(10**7)},
+            "The gateway made this call itself, to read a prompt ahead; that cost $0.01.",
+        ),
     ],
 )
 def test_a_sentence_says_what_the_fast_path_did(fields: dict[str, Any], sentence: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from html import unescape
 from typing import Any, cast
@@ -199,6 +200,19 @@ def test_costs_without_a_feature_come_first_to_the_eye(pages: CostPagesBrowser) 
     html = pages.text("/costs")
     assert "Without a feature" in html
     assert "33.3 %" in html
+
+
+def test_running_the_gateway_is_a_step_behind_what_was_paid_for_all_calls(
+    pages: CostPagesBrowser,
+) -> None:
+    pages.store.own_cost_usd_month = Decimal(720)
+    saved, overview = pages.text("/savings"), pages.text("")
+    titles = re.findall(r'<th scope="row" data-value="([^"]+)"', saved)
+
+    assert titles[-3:] == ["Paid", "Running the gateway", "Paid and running"]
+    assert "Thriftgate cost more than sending directly by" in saved
+    assert "running the gateway ($1." in overview
+    assert "Running the gateway" not in pages.text(f"/savings?team={pages.teams[0]}")
 
 
 def test_the_tag_that_callers_need_not_send_is_called_agent(pages: CostPagesBrowser) -> None:

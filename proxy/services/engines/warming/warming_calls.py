@@ -13,7 +13,7 @@ import msgspec
 from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
 from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.calls.pipeline import serve
-from proxy.calls.ports import CallContext, Dependencies, Head
+from proxy.calls.ports import CallContext, Dependencies, Head, ReceiptSink
 from proxy.calls.translation.warming_call import warming_call
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError
@@ -27,6 +27,7 @@ from slo.usage import Usage
 
 #: Seconds that a prompt may take to be read.
 DEADLINE_S: Final = 30.0
+_NOTE: Final = "reads a prompt ahead for a replica"
 _PATIENCE: Final = RetryPolicy(first_byte_s=DEADLINE_S, stall_s=DEADLINE_S, retries=0)
 
 WarmingSender = Callable[[ReplicaStatus, Call, asyncio.Event], Awaitable[Receipt | None]]
@@ -98,11 +99,25 @@ class Unplanned:
         """Nothing to learn."""
 
 
+class OwnCallLedger(msgspec.Struct, frozen=True):
+    """Keeps receipts of calls that no caller sent: their cost is a loss of the fast path."""
+
+    ledger: ReceiptSink
+    note: str
+
+    def keep(self, receipt: Receipt) -> None:
+        """Keep the receipt, its cost as a loss."""
+        cost = receipt.spent_nanos
+        lost = None if cost is None else -cost
+        notes = (*receipt.notes, self.note)
+        self.ledger.keep(msgspec.structs.replace(receipt, fast_path_nanos=lost, notes=notes))
+
+
 def warming_sender(deps: Dependencies, ticks: Callable[[], float]) -> WarmingSender:
     """A sender of warming calls."""
     own = replace(
         deps, planning=Unplanned(), compaction=None, router=None, replicas=None,
-        latency_target=None, retry_policy=_PATIENCE,
+        latency_target=None, retry_policy=_PATIENCE, ledger=OwnCallLedger(deps.ledger, _NOTE),
     )  # fmt: skip
 
     async def send(status: ReplicaStatus, call: Call, stop: asyncio.Event) -> Receipt | None:

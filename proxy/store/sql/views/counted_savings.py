@@ -6,10 +6,13 @@ Every page, report, command and mail reads this, so all show the same figure.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from decimal import Decimal
+from typing import Final, NamedTuple
 
 import msgspec
+from sqlalchemy import Connection
 
+from dashboards.report_periods import months_between
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
 from dashboards.savings_headline import (
     MeasuredShare,
@@ -29,7 +32,12 @@ from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.control_arms import ArmMeasurement
 from proxy.store.sql.rollups.spend_sums import estimated_cost
 from proxy.store.sql.views.readers import PickledOnce, Readers
-from proxy.store.sql.views.savings_sums import ReroutedUsage, SavingsPlace, sums_by_place
+from proxy.store.sql.views.savings_sums import (
+    ReroutedUsage,
+    SavingsPlace,
+    first_quarter,
+    sums_by_place,
+)
 from slo.price import call_pricing
 from slo.usage import Usage
 
@@ -39,18 +47,27 @@ Measurement = PickledOnce[ArmMeasurement]
 """The comparison of all arms that counts, as it goes with questions."""
 
 
+class RunningCost(NamedTuple):
+    """The cost of running the gateway, a month in US dollars, which it has had until a moment."""
+
+    usd_month: Decimal
+    until: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavingsScope:
     """Calls whose savings are asked for.
 
     Attributes:
         measurement: Comparison of arms that counts; None where there is none yet.
+        running: Cost of running the gateway; None where it is unknown, or for a part of all calls.
     """
 
     period: ReportPeriod
     catalog: PickledOnce[Catalog]
     only: SpendFilter = ALL_CALLS
     measurement: Measurement | None = None
+    running: RunningCost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +106,9 @@ def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         sums, every_rerouted = sums_by_place(connection, period, scope.only)
         estimated = estimated_cost(connection, period, scope.only)
+        running = (
+            None if scope.running is None else _running_nanos(connection, scope.running, scope)
+        )
     judge = _Judge(
         states=readers.layouts.states(),
         compactions=readers.compactions.all_settings(),
@@ -112,11 +132,22 @@ def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
             total,
             judge.uncounted_savings(readers.team_names()),
             None if scope.measurement is None else scope.measurement.value.at,
+            running,
         ),
         unknown_cached_tokens=total.unknown_cached_tokens,
         unknown_routing_calls=unknown,
         estimated_nanos=estimated,
     )
+
+
+def _running_nanos(connection: Connection, running: RunningCost, scope: SavingsScope) -> int:
+    """The cost of running the gateway in a period, from the ledger's first call on."""
+    start, end = scope.period.bounds
+    until = min(end, running.until)
+    first = first_quarter(connection, (0, end), ALL_CALLS)
+    since = until if first is None else max(start, first)
+    months = months_between(since, until, scope.period.zone) if since < until else 0.0
+    return round(running.usd_month * 10**9 * Decimal(months))
 
 
 def layout_scope(place: SavingsPlace, catalog: Catalog) -> LayoutScope:

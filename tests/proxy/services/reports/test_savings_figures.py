@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import pytest
 from sqlalchemy import update
 
@@ -39,6 +41,22 @@ def test_a_headline_is_of_the_calls_that_count(store: Store) -> None:
     assert savings.headline(PERIOD).saved_nanos == 10
     only = SpendFilter(values={"team": frozenset("a")})
     assert savings.headline(PERIOD, only).saved_nanos == 0
+
+
+def test_running_the_gateway_costs_a_part_of_its_month_from_the_first_call_on(
+    store: Store,
+) -> None:
+    inserter(store._engine)([a_receipt(1, compaction="facts", compaction_nanos=20)])
+    store.own_cost_usd_month = Decimal(30)
+    clock = SlowClock(0.0)
+    clock.at = START + 3 * 86_400
+    whole = figures(store, clock).headline(latest_days(clock.at, 90))
+    part = figures(store, clock).headline(PERIOD, SpendFilter(values={"team": frozenset("a")}))
+
+    assert whole.running_nanos is not None
+    assert whole.running_nanos == pytest.approx(3 * 10**9, rel=0.01)
+    assert whole.saved_nanos == 20 - whole.running_nanos
+    assert part.running_nanos is None
 
 
 def test_a_cost_report_has_the_headline_of_its_period(store: Store) -> None:

@@ -77,7 +77,10 @@ def test_a_warming_call_asks_one_replica_for_one_token_under_a_feature_of_its_ow
         "stream": False,
     }
     assert receipt is not None
-    assert receipts == [receipt]
+    (kept,) = receipts
+    assert kept.cost_nanos is not None
+    assert kept.fast_path_nanos == -kept.cost_nanos
+    assert "reads a prompt ahead for a replica" in kept.notes
     assert (receipt.feature, receipt.upstream) == ("warming:chat", "house:1")
     assert (receipt.call_id, receipt.started, receipt.outcome) == (
         "call_own",
