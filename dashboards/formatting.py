@@ -263,8 +263,8 @@ def month_name(month: str) -> str:
 
 def bucket_name(start: float, zone: str, unit: str) -> str:
     """The name of an hour, day, week or month by its beginning in a time zone."""
-    form = {"hour": "%Y-%m-%d %H:%M", "month": "%Y-%m"}.get(unit, "%Y-%m-%d")
-    return datetime.fromtimestamp(start, ZoneInfo(zone)).strftime(form)
+    forms = {"month": "%Y-%m", "week": "%Y-%m-%d", "day": "%Y-%m-%d"}
+    return datetime.fromtimestamp(start, ZoneInfo(zone)).strftime(forms.get(unit, "%Y-%m-%d %H:%M"))
 
 
 def with_params(params: Mapping[str, str], **changed: str) -> str:

@@ -13,6 +13,7 @@ CODE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "15m": "15 minutes",
         "1h": "1 hour",
         "6h": "6 hours",
+        "24h": "24 hours",
         # Reasons for a miss
         "below_minimum": "below the cache's minimum",
         "elsewhere": "in another cache",

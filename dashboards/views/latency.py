@@ -9,8 +9,10 @@ LatencyMetric = Literal["ttft", "duration", "itl"]
 """Seconds to the first content byte, to the end, and between tokens after the first."""
 LatencyDimension = Literal["team", "feature", "model", "route"]
 """A dimension that latencies are told apart by."""
-LatencyUnit = Literal["hour", "day", "week"]
+LatencyUnit = Literal["minute", "hour", "day", "week"]
 """The length of a bucket of time; days and weeks are those of UTC."""
+LatencyWindow = Literal["15m", "1h", "24h"]
+"""A window that ends now, whose latencies are read from calls themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +59,18 @@ class LatencyView:
 
     Attributes:
         last: The last day, included.
-        tz: Time zone of the buckets: that of the question for hours, UTC for days and weeks.
+        tz: Time zone of the buckets: that of the question to the hour, UTC for days and weeks.
+        window: The window that ends now; null for a period of days.
+        is_cut: True where a window has more calls than are read at once, so that it begins later.
+        before_first: First day of the period before, with which days are compared.
         starts: The beginning of each, in seconds since the epoch (UTC).
         end: End of the last one.
         bounds: Upper bounds of latency in seconds, ascending, one for each row of the heat map but
             the last, which has none.
         counts: Calls of each bucket of time, by latency: the heat map, one list for each bucket.
         lines: Percentiles of each bucket of time.
+        before: Percentiles of the period or window before, as long; null where they are unknown.
+        before_p95: The p95 of each of its buckets, the first for the first.
         rows: Percentiles by value, those with most calls first.
         phases: Phases of engines' calls, by upstream.
         max_error: Part of a latency that percentiles may be off.
@@ -71,6 +78,8 @@ class LatencyView:
 
     first: date
     last: date
+    before_first: date
+    before_last: date
     tz: str
     metric: LatencyMetric
     by: LatencyDimension
@@ -80,10 +89,14 @@ class LatencyView:
     bounds: Sequence[float]
     counts: Sequence[Sequence[int]]
     lines: Sequence[LatencyLine]
+    before: LatencyLine | None
+    before_p95: Sequence[float | None]
     total: LatencyLine
     rows: Sequence[LatencyRow]
     phases: Sequence[EnginePhases]
     max_error: float
+    window: LatencyWindow | None = None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from dashboards.cost_reports import DIMENSIONS
 from dashboards.report_summary.summary import report_summary
 from dashboards.reports import is_tag
 from dashboards.views.costs import FixedCostDimension
-from dashboards.views.latency import LatencyDimension
+from dashboards.views.latency import LatencyDimension, LatencyWindow
 from dashboards.views.minutes import WINDOW_SECONDS, MinutesDimension, MinutesWindow
 from proxy.errors import Unready
 from proxy.pages.operation_pages import Operations
@@ -330,6 +330,7 @@ class CostPages(Pages):
             params=dict(request.query_params),
             metrics=_METRICS,
             dimensions=get_args(LatencyDimension),
-            events=await self.operations.events.list(viewer, query),
+            windows=get_args(LatencyWindow),
+            events=await self.operations.events.between(viewer, query.bounds(self.site.now())),
         )
         return html_response(await self.ledger.latency.latency(viewer, query, page))

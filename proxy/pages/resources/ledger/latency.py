@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final, TypeVar
 
 from fastapi import Query
@@ -10,7 +11,13 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.reports import ReportPeriod, SpendFilter
-from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUnit, LatencyView
+from dashboards.views.latency import (
+    LatencyDimension,
+    LatencyMetric,
+    LatencyUnit,
+    LatencyView,
+    LatencyWindow,
+)
 from dashboards.views.minutes import MinutesDimension, MinutesView, MinutesWindow
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
@@ -24,6 +31,7 @@ from proxy.pages.resources.ledger.queries import (
 from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.store.sql.views.latency import LatencyQuestion, latency_view
+from proxy.store.sql.views.live.latencies import window_latencies, window_length, window_unit
 from proxy.store.sql.views.live.minutes import MinutesQuestion, minutes_view
 
 T = TypeVar("T")
@@ -35,12 +43,19 @@ _MAX_ROWS: Final = 50
 
 
 class LatencyQuery(CallQuery):
-    """A question for latencies; hours know no filter but teams."""
+    """A question for latencies; hours know no filter but teams, a window knows all."""
 
     metric: LatencyMetric = Field("ttft", description="The latency.")
     by: LatencyDimension = Field("feature", description="The dimension of the rows.")
     unit: LatencyUnit | None = Field(None, description="Length of a bucket; one that suits.")
+    window: LatencyWindow | None = Field(None, description="A window that ends now, no days.")
     top: int = Field(20, ge=1, le=_MAX_ROWS, description="Rows, those with most calls.")
+
+    def bounds(self, now: float) -> tuple[float, float]:
+        """The moments that are asked for, in seconds since the epoch."""
+        if self.window is None:
+            return self.period(now).bounds
+        return now - window_length(self.window), now
 
 
 class MinutesQuery(PlaceQuery):
@@ -101,9 +116,12 @@ class LatencyResource(Resource):
             by=query.by,
             top=query.top,
             period=period,
-            unit=_unit(query, period, only),
+            unit=_unit(query, period, only) if query.window is None else window_unit(query.window),
             only=only,
         )
+        if query.window is not None:
+            read = partial(window_latencies, window=query.window, now=self._now())
+            return await self._ask.view("latency", read, question, finish)
         return await self._ask.view("latency", latency_view, question, finish)
 
 

@@ -5,12 +5,13 @@ Calls that no histogram has yet are counted from ``latency_pending``, in the sam
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, func, literal_column, select
 
+from dashboards.report_periods import period_before
 from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.costs import value_label
 from dashboards.views.latency import (
@@ -38,7 +39,12 @@ from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions, pa
 from proxy.store.sql.views.readers import Readers
 from slo.objectives.latency_buckets import BOUNDS_MICROS, MAX_ERROR, percentiles
 
-_LENGTH_S: Final[Mapping[LatencyUnit, int]] = {"hour": 3_600, "day": 86_400, "week": 604_800}
+_LENGTH_S: Final[Mapping[LatencyUnit, int]] = {
+    "minute": 60,
+    "hour": 3_600,
+    "day": 86_400,
+    "week": 604_800,
+}
 _DAY_S: Final = 86_400
 #: Monday is the fifth day of the epoch, which began on a Thursday.
 _FIRST_MONDAY_S: Final = 4 * _DAY_S
@@ -78,47 +84,95 @@ class HealthQuestion:
     only: SpendFilter
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyCounts:
+    """Histograms of a period and of the one before it.
+
+    Attributes:
+        starts: Beginnings of the buckets, ascending.
+        before: Histograms of the earlier buckets, the first for the first; None where unknown.
+        values: Histograms by value, of those with most calls.
+    """
+
+    starts: range
+    buckets: Sequence[Histogram]
+    before: Sequence[Histogram] | None
+    values: Mapping[str, Histogram]
+
+
 def latency_view(readers: Readers, question: LatencyQuestion) -> LatencyView:
-    """Latencies of a period by time and by value; blocks."""
+    """Latencies of a period by time and by value, and of the one before by time; blocks."""
     period, unit = question.period, question.unit
     names = readers.team_names() if question.by == "team" else {}
+    earlier = replace(question, period=period_before(period))
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         moments = histograms_by_time(connection, question)
+        moments_before = histograms_by_time(connection, earlier)
         values = histograms_by_value(connection, question)
         phases = engine_phases(connection, period.bounds, question.only)
-    start, end, length = _whole_buckets(period.bounds, unit)
-    starts = range(start, end, length)
+    starts = range(*_whole_buckets(period.bounds, unit))
+    before_starts = range(*_whole_buckets(earlier.period.bounds, unit))
+    counts = LatencyCounts(
+        starts=starts,
+        buckets=bucket_histograms(moments, starts),
+        before=bucket_histograms(moments_before, before_starts),
+        values=values,
+    )
+    return shown_latencies(question, counts, names, phases=phases)
+
+
+def bucket_histograms(moments: Mapping[int, Histogram], starts: range) -> list[Histogram]:
+    """The histogram of each bucket, from those by moments; moments outside count nowhere."""
     buckets = [Histogram() for _ in starts]
     for moment, histogram in moments.items():
-        if start <= moment < end:
-            buckets[(moment - start) // length].update(histogram)
-    total = sum(buckets, Histogram())
+        if starts.start <= moment < starts.stop:
+            buckets[(moment - starts.start) // starts.step].update(histogram)
+    return buckets
+
+
+def shown_latencies(
+    question: LatencyQuestion, counts: LatencyCounts, names: Mapping[str, str], **more: object
+) -> LatencyView:
+    """The view of histograms.
+
+    Args:
+        names: Names of teams by their ids.
+        more: Fields of the view that histograms do not give.
+    """
+    period, unit, starts = question.period, question.unit, counts.starts
+    total = sum(counts.buckets, Histogram())
     low, high = min(total, default=0), max(total, default=0)
     rows = [
         LatencyRow(
             value=value_label(value, {}),
             name=value_label(value, names),
-            percentiles=_percentiles(histogram),
+            percentiles=latency_line(histogram),
         )
-        for value, histogram in values.items()
+        for value, histogram in counts.values.items()
     ]
-    return LatencyView(
-        first=period.first,
-        last=period.end - timedelta(days=1),
-        tz=period.zone if unit == "hour" else _DAYS_ZONE,
-        metric=question.metric,
-        by=question.by,
-        unit=unit,
-        starts=list(starts),
-        end=end,
-        bounds=[bound / _MICROS for bound in BOUNDS_MICROS[low:high]],
-        counts=[[histogram[n] for n in range(low, high + 1)] for histogram in buckets],
-        lines=[_percentiles(histogram) for histogram in buckets],
-        total=_percentiles(total),
-        rows=sorted(rows, key=lambda row: (-row.percentiles.calls, row.value)),
-        phases=phases,
-        max_error=MAX_ERROR,
-    )
+    before, earlier = counts.before, period_before(period)
+    fields: dict[str, Any] = {
+        "first": period.first,
+        "last": period.end - timedelta(days=1),
+        "before_first": earlier.first,
+        "before_last": earlier.end - timedelta(days=1),
+        "tz": period.zone if unit in {"hour", "minute"} else _DAYS_ZONE,
+        "metric": question.metric,
+        "by": question.by,
+        "unit": unit,
+        "starts": list(starts),
+        "end": starts.stop,
+        "bounds": [bound / _MICROS for bound in BOUNDS_MICROS[low:high]],
+        "counts": [[each[n] for n in range(low, high + 1)] for each in counts.buckets],
+        "lines": [latency_line(histogram) for histogram in counts.buckets],
+        "before": None if before is None else latency_line(sum(before, Histogram())),
+        "before_p95": [latency_line(histogram).p95 for histogram in before or ()],
+        "total": latency_line(total),
+        "rows": sorted(rows, key=lambda row: (-row.percentiles.calls, row.value)),
+        "phases": (),
+        "max_error": MAX_ERROR,
+    }
+    return LatencyView(**{**fields, **more})
 
 
 def health_view(readers: Readers, question: HealthQuestion) -> HealthView:
@@ -145,7 +199,7 @@ def health_view(readers: Readers, question: HealthQuestion) -> HealthView:
             since=since,
             calls=sum(each.get("calls", 0) for each in counted),
             errors=sum(each.get("errors", 0) for each in counted),
-            p95=_percentiles(counts).p95,
+            p95=latency_line(counts).p95,
         )
 
     return HealthView(recent=window(edges[1], 1), day=window(edges[0], 0, 1))
@@ -233,7 +287,8 @@ def _whole_buckets(bounds: tuple[int, int], unit: LatencyUnit) -> tuple[int, int
     return start, end, length
 
 
-def _percentiles(histogram: Histogram) -> LatencyLine:
+def latency_line(histogram: Histogram) -> LatencyLine:
+    """Percentiles of a histogram."""
     p50, p95, p99 = percentiles(histogram, _PERCENTS)
     return LatencyLine(calls=histogram.total(), p50=p50, p95=p95, p99=p99)
 

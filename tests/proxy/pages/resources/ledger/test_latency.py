@@ -64,6 +64,22 @@ def test_hours_follow_the_time_zone_while_days_are_those_of_utc(api: AdminApi) -
     assert (days["tz"], days["starts"][0] % 86_400) == ("UTC", 0)
 
 
+def test_days_stand_beside_as_many_days_before(api: AdminApi) -> None:
+    api.keep(a_call(1, 2, ttft=1.0), a_call(2, 6, ttft=4.0))
+    body = api.ok("/latency", unit="day", **MONDAY_TO_NOW)
+
+    assert (body["before_first"], body["before_last"]) == ("2026-11-19", "2026-11-22")
+    assert body["before"]["calls"] == 1
+    assert [value is None for value in body["before_p95"]] == [True, False, True, True]
+
+
+def test_a_window_is_read_from_its_calls_with_any_filter(api: AdminApi) -> None:
+    api.keep(a_recent_call(1, ttft=0.2), a_recent_call(2, ttft=0.4))
+    body = api.ok("/latency", window="15m", by="model", model="model-1")
+
+    assert (body["window"], body["unit"], body["total"]["calls"]) == ("15m", "minute", 1)
+
+
 def test_weeks_begin_on_monday(api: AdminApi) -> None:
     body = api.ok("/latency", unit="week", **{"from": "2026-11-18", "to": "2026-11-26"})
 

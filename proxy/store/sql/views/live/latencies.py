@@ -1,0 +1,128 @@
+"""Latencies of a window that ends now, read from its calls and those of the window before."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import BigInteger, Connection, func, literal_column, select
+
+from dashboards.views.latency import LatencyUnit, LatencyView, LatencyWindow
+from proxy.records.receipt import IDLE_TEAM, Outcome
+from proxy.store.sql import schema
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.rollups.rollup_statements import LATENCIES, bucket_case
+from proxy.store.sql.rollups.spend_filters import part_column
+from proxy.store.sql.timestamps import micros
+from proxy.store.sql.views.calls import (
+    CallSearch,
+    newest_part,
+    period_conditions,
+    search_conditions,
+)
+from proxy.store.sql.views.latency import (
+    Histogram,
+    LatencyCounts,
+    LatencyQuestion,
+    bucket_histograms,
+    shown_latencies,
+)
+from proxy.store.sql.views.readers import Readers
+
+#: Attempts of a window and of the one before it that are read, the newest.
+_MAX_ATTEMPTS: Final = 100_000
+#: Seconds of each window, and of its buckets.
+_LENGTHS_S: Final[Mapping[LatencyWindow, tuple[int, int]]] = {
+    "15m": (900, 60),
+    "1h": (3_600, 60),
+    "24h": (86_400, 3_600),
+}
+
+
+class CountedLatency(NamedTuple):
+    """Calls of one latency; ``place`` numbers their bucket of time since the epoch."""
+
+    place: int
+    value: str
+    bucket: int
+    calls: int
+
+
+def window_length(window: LatencyWindow) -> int:
+    """Seconds of a window."""
+    return _LENGTHS_S[window][0]
+
+
+def window_unit(window: LatencyWindow) -> LatencyUnit:
+    """The unit of a window's buckets."""
+    return "hour" if window == "24h" else "minute"
+
+
+def window_latencies(
+    readers: Readers,
+    question: LatencyQuestion,
+    window: LatencyWindow,
+    now: float,
+    limit: int = _MAX_ATTEMPTS,
+) -> LatencyView:
+    """Latencies of a window that ends now by time and by value, and before it by time; blocks."""
+    length, bucket_s = _LENGTHS_S[window]
+    end = (int(now) // bucket_s + 1) * bucket_s
+    first = end - length
+    whole = CallSearch(since=first - length, until=end, only=question.only)
+    names = readers.team_names() if question.by == "team" else {}
+    with read_transaction(readers.engine) as connection:
+        search = newest_part(connection, whole, limit)
+        rows = _counted_latencies(connection, search, question, bucket_s)
+    since = max(first, -int(-search.since // bucket_s) * bucket_s)
+    starts = range(min(since, end - bucket_s), end, bucket_s)
+    moments = defaultdict[int, Histogram](Histogram)
+    for row in rows:
+        moments[row.place * bucket_s][row.bucket] += row.calls
+    counts = LatencyCounts(
+        starts=starts,
+        buckets=bucket_histograms(moments, starts),
+        before=bucket_histograms(moments, range(first - length, first, bucket_s))
+        if search is whole
+        else None,
+        values=_histograms_by_value(
+            [row for row in rows if row.place * bucket_s in starts], question
+        ),
+    )
+    return shown_latencies(question, counts, names, window=window, is_cut=since > first)
+
+
+def _counted_latencies(
+    connection: Connection, search: CallSearch, question: LatencyQuestion, bucket_s: int
+) -> Sequence[CountedLatency]:
+    """Latencies of the calls of a search, by bucket of time, value and bucket of latency."""
+    calls = schema.calls.c
+    latencies = (
+        select(
+            literal_column(f"started / {micros(bucket_s)}", BigInteger).label("place"),
+            func.coalesce(part_column(calls, question.by), "").label("value"),
+            literal_column(LATENCIES[question.metric], BigInteger).label("latency"),
+        )
+        .where(
+            *period_conditions(search),
+            calls.final == 1,
+            calls.outcome != Outcome.REFUSED.value,
+            calls.team != IDLE_TEAM,
+            *search_conditions(search),
+        )
+        .subquery()
+    )
+    bucket = literal_column(bucket_case("latency"), BigInteger).label("bucket")
+    keys: list[Any] = [latencies.c.place, latencies.c.value, bucket]
+    query = select(*keys, func.count()).where(latencies.c.latency.is_not(None)).group_by(*keys)
+    return [CountedLatency._make(row) for row in connection.execute(query)]
+
+
+def _histograms_by_value(
+    rows: Sequence[CountedLatency], question: LatencyQuestion
+) -> dict[str, Histogram]:
+    """Histograms of those values with most calls."""
+    values = defaultdict[str, Histogram](Histogram)
+    for row in rows:
+        values[row.value][row.bucket] += row.calls
+    ranked = sorted(values, key=lambda value: (-values[value].total(), value))
+    return {value: values[value] for value in ranked[: question.top]}
