@@ -1,8 +1,10 @@
 """Pages of money and speed: overview, costs, reports, savings, latency."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Final, get_args
 from urllib.parse import urlencode
@@ -14,6 +16,7 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.board import fullest_budget
 from dashboards.cost_reports import DIMENSIONS
+from dashboards.report_summary.read_report import ReadReport
 from dashboards.report_summary.summary import report_summary
 from dashboards.reports import is_tag
 from dashboards.views.costs import FixedCostDimension
@@ -50,6 +53,7 @@ from proxy.store.sql.views.savings import (
     overview_view,
 )
 from slo.policies.fast_path_switches import SwitchedPart
+from slo.policies.reports import ReportInterval
 
 _METRICS: Final = {
     "ttft": "time to the first token",
@@ -208,7 +212,13 @@ class CostPages(Pages):
             rows=report.rows[:_MAX_ROWS],
             scheduled=await self.operations.scheduled_reports.list(viewer),
             may_send=viewer.may(Action.SEND_MESSAGES),
-            setup=await policy_setup(self.operations.policies, viewer, "reports"),
+            setup=await policy_setup(
+                self.operations.policies,
+                viewer,
+                "reports",
+                schedule=_schedule_texts(read, query.filters),
+            ),
+            unscheduled=[name for name in query.filters if name != "team"],
         )
 
     @route("GET", "/reports/print")
@@ -334,3 +344,15 @@ class CostPages(Pages):
             events=await self.operations.events.between(viewer, query.bounds(self.site.now())),
         )
         return html_response(await self.ledger.latency.latency(viewer, query, page))
+
+
+def _schedule_texts(read: ReadReport, filters: Mapping[str, str]) -> Mapping[str, str]:
+    """The texts of the form that schedules the report that is shown: whose, by what, how often."""
+    period, team = read.report.period, filters.get("team", "")
+    is_week = period.end - period.first == timedelta(days=7)
+    return {
+        "team": read.names.get(team, team),
+        "by": ", ".join(read.report.by),
+        "every": ReportInterval.WEEK if is_week else ReportInterval.MONTH,
+        "time_zone": period.zone,
+    }

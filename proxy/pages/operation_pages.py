@@ -177,7 +177,10 @@ class OperationPages(Pages):
             wanted=search,
             is_unpriced=is_unpriced,
             setup=await policy_setup(
-                self.operations.policies, viewer, "models", request.query_params.get("price", "")
+                self.operations.policies,
+                viewer,
+                "models",
+                priced=request.query_params.get("price", ""),
             ),
         )
 

@@ -117,3 +117,17 @@ def test_report_of_one_team_is_titled_by_it_on_page_and_print_and_leads_there(
         assert 'title="exactly $1.000000001"' in html
     html = dashboard.ask_as(Role.FINANCE, "GET", "/admin/reports").body.decode()
     assert f'<a href="?by=team&amp;team={dashboard.other}" title="Only this">other</a>' in html
+
+
+def test_form_of_a_schedule_is_filled_with_the_report_on_the_screen(dashboard: Dashboard) -> None:
+    period = "from=2026-09-07&to=2026-09-13&tz=Europe/Berlin"
+    query = f"by=team,model&{period}&team={dashboard.own}&feature=chat"
+    html = dashboard.ask_as(Role.FINANCE, "GET", f"/admin/reports?{query}").body.decode()
+    form = html.partition('id="set-reports"')[2]
+
+    for name, value in (("team", "acme"), ("by", "team, model"), ("time_zone", "Europe/Berlin")):
+        assert f'<input name="{name}" maxlength="2000" value="{value}"' in form
+    assert "<option selected>week</option>" in form
+    assert '<input name="name" maxlength="2000" value=""' in form
+    assert "the filter by feature is left out" in form
+    assert 'href="#schedule"' in html

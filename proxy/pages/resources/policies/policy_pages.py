@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -23,12 +24,18 @@ _TITLES: Final = {
 
 
 async def policy_setup(
-    policies: StoredPoliciesResource, viewer: Viewer, section: str, priced: str = ""
+    policies: StoredPoliciesResource,
+    viewer: Viewer,
+    section: str,
+    *,
+    priced: str = "",
+    schedule: Mapping[str, str] = MappingProxyType({}),
 ) -> Mapping[str, Any] | None:
     """Values for the forms of a page; None for those who may set no policy there.
 
     Args:
         priced: A model, with whose prices the form of prices is filled.
+        schedule: Texts that the form of a scheduled report is filled with.
     """
     forms = [shown for shown in policies.forms(viewer) if shown.section == section]
     if not forms:
@@ -40,7 +47,10 @@ async def policy_setup(
         "title": _TITLES[section],
         "forms": {shown.kind: shown for shown in forms},
         "inputs": {shown.kind: form_inputs(shown) for shown in forms},
-        "filled": {"prices": policies.price_texts(viewer, priced)} if priced else {},
+        "filled": {
+            "prices": policies.price_texts(viewer, priced) if priced else {},
+            "reports": schedule,
+        },
         "stored": None if stored is None else [one for one in stored if one.kind in named],
         "removed": [(kind, entry) for kind, entry in removed if kind in named],
     }
