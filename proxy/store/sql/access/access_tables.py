@@ -55,6 +55,8 @@ audit_log = table(
 ``before`` and ``after`` are JSON objects of what changed, null where there was or is nothing.
 """
 
+Index("audit_log_subject", audit_log.c.action, audit_log.c.subject, audit_log.c.id)
+
 for _change in ("UPDATE", "DELETE"):
     event.listen(
         audit_log,
