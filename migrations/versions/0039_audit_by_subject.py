@@ -7,4 +7,6 @@ down_revision = "0038"
 
 
 def upgrade() -> None:
-    op.create_index("audit_log_subject", "audit_log", ["action", "subject", "id"])
+    op.create_index(
+        "audit_log_subject", "audit_log", ["action", "subject", "id"], if_not_exists=True
+    )
