@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from dashboards.board import OpenAlert
 from dashboards.views.costs import NO_VALUE
-from dashboards.views.minutes import FailureWords
+from dashboards.views.minutes import FailureWords, RouteFailures
 from slo.alert import Alert, alerting_budget, alerting_owner
 from slo.budgets.budget import EVERY, Budget
 from slo.objectives.objective import Objective
@@ -48,11 +48,13 @@ class AlertCalls:
     Attributes:
         among: Number of the newest attempts among which they are; None for all.
         failures: Their most frequent errors.
+        route: Failures of the route that the alert is about; null for none.
     """
 
     count: int
     among: int | None = None
     failures: Sequence[FailureWords] = ()
+    route: RouteFailures | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

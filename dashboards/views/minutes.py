@@ -123,6 +123,14 @@ class FailureWords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedAttempt:
+    """A failed attempt: when its call arrived, and the call's id; "" for who sees no calls."""
+
+    at: float
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteFailures:
     """Failures of one route, also those after which another route answered.
 
@@ -130,12 +138,19 @@ class RouteFailures:
         attempts: All attempts on it.
         failed: Those that failed or broke off.
         errors: Their errors, the most frequent first.
+        first: The first failure after its last answer, from which on it fails; null where it has
+            answered since its last failure.
+        last: Its last failure.
+        answered: Arrival of the last call that it answered; null for none in this time.
     """
 
     route: str
     attempts: int
     failed: int
     errors: Sequence[FailureWords]
+    first: FailedAttempt | None = None
+    last: FailedAttempt | None = None
+    answered: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

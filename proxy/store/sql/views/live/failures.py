@@ -1,17 +1,18 @@
 """Attempts that upstreams failed, by route, code and words, and the calls of an alert."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
 from dashboards.views.alerts import AlertCalls
-from dashboards.views.minutes import FailureWords, RouteFailures
-from proxy.records.receipt import IDLE_TEAM, words_without_message
+from dashboards.views.minutes import FailedAttempt, FailureWords, RouteFailures
+from proxy.records.receipt import IDLE_TEAM, Outcome, words_without_message
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
+from proxy.store.sql.ids import id_time
 from proxy.store.sql.ledger.measured_calls import FAILED
 from proxy.store.sql.views.calls import (
     MAX_COUNTED,
@@ -40,8 +41,10 @@ def failing_routes(
         has_words: True if the upstreams' own words may be shown.
     """
     failed = func.sum(case((_IS_FAILED, 1), else_=0))
+    last = func.max(case((_IS_FAILED, _CALLS.call_id)))
+    answered = func.max(case((_CALLS.outcome == Outcome.ANSWERED.value, _CALLS.call_id)))
     query = (
-        select(_CALLS.route, func.count(), failed)
+        select(_CALLS.route, func.count(), failed, last, answered)
         .where(*_in_period(search), _CALLS.route != "")
         .group_by(_CALLS.route)
         .having(failed > 0)
@@ -49,17 +52,48 @@ def failing_routes(
         .limit(_MAX_ROUTES)
     )
     routes = connection.execute(query).all()
-    words = _words(connection, search, [route for route, _, _ in routes]) if routes else []
+    words = _words(connection, search, [row[0] for row in routes]) if routes else []
     errors = _as_shown(words, search, has_words=has_words)
+    first = _first_failures(connection, search, {row[0]: row[4] or "" for row in routes})
+
+    def attempt(call_id: str | None) -> FailedAttempt | None:
+        if call_id is None:
+            return None
+        return FailedAttempt(at=id_time(call_id), call_id=call_id if has_words else "")
+
     return [
         RouteFailures(
             route=route,
             attempts=attempts,
             failed=count,
             errors=[error for name, error in errors if name == route][:_MAX_WORDS],
+            first=attempt(first.get(route)),
+            last=attempt(last_failure),
+            answered=None if last_answer is None else id_time(last_answer),
         )
-        for route, attempts, count in routes
+        for route, attempts, count, last_failure, last_answer in routes
     ]
+
+
+def _first_failures(
+    connection: Connection, search: CallSearch, answered: Mapping[str, str]
+) -> dict[str, str]:
+    """The first call that failed on each route after the last one that it answered.
+
+    Args:
+        answered: That call by route; "" for none.
+    """
+    if not answered:
+        return {}
+    is_later = (
+        and_(_CALLS.route == route, _CALLS.call_id > last) for route, last in answered.items()
+    )
+    query = (
+        select(_CALLS.route, func.min(_CALLS.call_id))
+        .where(*_in_period(search), _IS_FAILED, or_(*is_later))
+        .group_by(_CALLS.route)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def failure_words(
@@ -147,6 +181,7 @@ def alert_calls(
     with read_transaction(readers.engine) as connection:
         newest = newest_part(connection, counted, attempts)
         return AlertCalls(
+            route=_route_failures(connection, failed, question.route),
             count=calls_count(connection, newest),
             among=None if newest is counted else attempts,
             failures=()
@@ -155,3 +190,14 @@ def alert_calls(
                 connection, newest_part(connection, failed, attempts), question.route
             ),
         )
+
+
+def _route_failures(
+    connection: Connection, failed: CallSearch | None, route: str
+) -> RouteFailures | None:
+    """Failures of one route in the time of a search; None without any."""
+    if failed is None or not route:
+        return None
+    only = replace(failed.only, values={"route": frozenset({route})})
+    search = newest_part(connection, CallSearch(since=failed.since, until=failed.until, only=only))
+    return next(iter(failing_routes(connection, search, has_words=True)), None)

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from dashboards.reports import SpendFilter
-from dashboards.views.minutes import FailureWords, RouteFailures
+from dashboards.views.minutes import FailureWords
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
@@ -47,11 +47,43 @@ def test_a_failing_route_is_named_although_another_route_answered(engine: Engine
 
     limited = FailureWords(error="upstream_rate_limited", attempts=2, words=LIMITED)
     timeout = FailureWords(error="upstream_timeout", attempts=1)
-    assert shown == [
-        RouteFailures(route="lab/big", attempts=4, failed=3, errors=[limited, timeout])
-    ]
+    (route,) = shown
+    assert (route.attempts, route.failed, route.errors) == (4, 3, [limited, timeout])
     assert [error.words for error in hidden[0].errors] == ["", ""]
     assert [error.attempts for error in hidden[0].errors] == [2, 1]
+
+
+def span(engine: Engine, *attempts: Receipt) -> tuple[float | None, ...]:
+    """Seconds from START to the route's first failure, its last one, and its last answer."""
+    inserter(engine)(attempts)
+    with read_transaction(engine) as connection:
+        (route,) = failing_routes(connection, SEARCH, has_words=True)
+    assert route.last is not None
+    times = (route.first.at if route.first else None, route.last.at, route.answered)
+    return tuple(None if at is None else at - START for at in times)
+
+
+def test_a_route_fails_since_its_first_failure_after_its_last_answer(engine: Engine) -> None:
+    assert span(engine, failure(1), attempt(2), failure(3), failure(4)) == (3, 4, 2)
+
+
+def test_a_route_that_has_answered_since_its_last_failure_fails_no_more(engine: Engine) -> None:
+    assert span(engine, failure(1), attempt(1, attempt=1), attempt(2)) == (None, 1, 2)
+
+
+def test_a_route_without_an_answer_fails_since_its_first_failure_at_least(engine: Engine) -> None:
+    assert span(engine, failure(1), failure(2)) == (1, 2, None)
+
+
+def test_failures_lead_to_their_calls_for_who_sees_calls_alone(engine: Engine) -> None:
+    inserter(engine)([failure(1)])
+    with read_transaction(engine) as connection:
+        ids = [
+            failing_routes(connection, SEARCH, has_words=has_words)[0].first
+            for has_words in (True, False)
+        ]
+
+    assert [bool(one and one.call_id) for one in ids] == [True, False]
 
 
 def test_messages_of_upstreams_are_only_for_who_sees_all_teams(engine: Engine) -> None:

@@ -57,5 +57,16 @@ def test_of_more_attempts_the_newest_alone_are_read(engine: Engine) -> None:
     assert alert_calls(readers, question, attempts=5).among is None
 
 
+def test_an_alert_of_a_route_says_since_when_it_fails(engine: Engine) -> None:
+    keep_failures(engine, 5)
+    shown = alert_calls(
+        Readers(engine), AlertCallsQuestion(counted=EVERY, failed=FAILED, route="lab/big")
+    )
+
+    assert shown.route is not None
+    assert shown.route.first is not None
+    assert (shown.route.first.at, shown.route.failed) == (START, 5)
+
+
 def test_an_alert_without_calls_has_none(engine: Engine) -> None:
     assert alert_calls(Readers(engine), AlertCallsQuestion(counted=EVERY)) == AlertCalls(count=0)
