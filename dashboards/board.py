@@ -6,6 +6,7 @@ from typing import Protocol
 
 from slo.alert import Severity
 from slo.budgets.budget import BudgetUnit
+from slo.budgets.pace import BudgetPace
 from slo.objectives.verdict import ObjectiveVerdict
 
 
@@ -210,6 +211,7 @@ class BudgetCounter:
         is_hard: True if calls that do not fit are refused.
         spent: In the unit; None where it is unknown.
         held: For calls under way; None where it is unknown.
+        pace: Where it ends its window at the present pace; None where too little is known.
     """
 
     budget: str
@@ -221,6 +223,7 @@ class BudgetCounter:
     is_hard: bool
     spent: int | None
     held: int | None
+    pace: BudgetPace | None = None
 
 
 def fullest_budget(counters: Sequence[BudgetCounter]) -> BudgetCounter | None:

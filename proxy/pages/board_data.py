@@ -12,6 +12,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import Any, Final
 
 import msgspec
@@ -49,6 +50,7 @@ from proxy.store.store import Store
 from slo import window
 from slo.alert import Alert, format_amount, format_rough_duration, problem_key, urgency_key
 from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.pace import budget_pace
 from slo.budgets.tally import GoodBadCounts
 from slo.controller.state import ControllerState
 from slo.objectives import burn
@@ -166,21 +168,31 @@ class LiveBoard:
         now, budgets = self._now(), self._budgets
         if not budgets:
             return []
-        ledgers = await self._ask("budgets", lambda: self._ledger_rows(budgets, now), _LEDGER_SHARE)
+        ledgers, days = await self._ask(
+            "budgets",
+            lambda: (self._ledger_rows(budgets, now), self._ledger_days(budgets, now)),
+            _LEDGER_SHARE,
+        ) or (None, None)
         rows = await self._counter_rows(
             budgets, ledgers or [unknown_rows(budget) for budget in budgets], now
         )
         if ledgers is None and not any(row.spent is not None for some in rows for row in some):
             return None
         return [
-            _budget_counter(budget, row, now)
-            for budget, some in zip(budgets, rows, strict=True)
+            _budget_counter(budget, row, known.get(row.whose, ()), now)
+            for budget, some, known in zip(budgets, rows, days or repeat({}), strict=False)
             for row in most_spent(some, _MAX_COUNTERS)
         ]
 
     def _ledger_rows(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
         """The ledger's rows of each budget, those most spent first; blocks."""
         return [ledger_rows(self._accounts, budget, now, _MAX_ASKED_COUNTERS) for budget in budgets]
+
+    def _ledger_days(
+        self, budgets: Sequence[Budget], now: float
+    ) -> list[Mapping[str, Sequence[int]]]:
+        """Amounts of the last whole days of each budget by whose they are; blocks."""
+        return [self._accounts.last_days(budget, now) for budget in budgets]
 
     async def _counter_rows(
         self, budgets: Sequence[Budget], ledgers: list[list[CounterRow]], now: float
@@ -313,10 +325,17 @@ def _burn_rate(track: TrackedObjective, counts: GoodBadCounts) -> float | None:
     return burn.burn_rate(counts, track.objective)
 
 
-def _budget_counter(budget: Budget, row: CounterRow, now: float) -> BudgetCounter:
-    window_name = window.window_name(budget.window, now)
+def _budget_counter(
+    budget: Budget, row: CounterRow, days: Sequence[int], now: float
+) -> BudgetCounter:
     return view_of(
-        BudgetCounter, row, budget, budget=budget.name, window=window_name, is_hard=budget.hard
+        BudgetCounter,
+        row,
+        budget,
+        budget=budget.name,
+        window=window.window_name(budget.window, now),
+        is_hard=budget.hard,
+        pace=budget_pace(budget.window, budget.limit, row.spent, days, now),
     )
 
 

@@ -17,6 +17,7 @@ from dashboards.board import (
 )
 from slo.alert import Severity
 from slo.budgets.budget import BudgetUnit
+from slo.budgets.pace import BudgetPace
 
 NOW = 1_790_000_000.0
 
@@ -105,6 +106,7 @@ def a_counter(**fields: Any) -> BudgetCounter:
         "is_hard": True,
         "spent": 125 * 10**9,
         "held": 25 * 10**7,
+        "pace": BudgetPace(end=610 * 10**9, over_at=NOW, over="24 Sep", basis="last 7 days"),
     }
     return BudgetCounter(**(values | fields))
 

@@ -19,6 +19,7 @@ from proxy.store.sql.ledger.spendings import MAX_NAMES, NamedSpendings, Spending
 from slo import window
 from slo.budgets.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit, counter_key
 from slo.budgets.counter import MAX_AMOUNT
+from slo.budgets.pace import PACE_DAYS
 from slo.window import Window
 
 #: Seconds after which what the ledger knows has been settled, or given up: more than all attempts
@@ -66,6 +67,7 @@ class LedgerAccounts:
         self._read: dict[tuple[_Source, str, Window], NamedSpendings] = {}
         self._pasts: dict[tuple[_Source, str], _Past] = {}
         self._attempts: dict[tuple[float, float], int] = {}
+        self._days: tuple[float, dict[str, list[dict[str, Spending]]]] = (0.0, {})
 
     def account(
         self, budget: Budget, now: float, ended_before: float | None = None
@@ -93,6 +95,32 @@ class LedgerAccounts:
             },
             reading.is_whole,
         )
+
+    def last_days(self, budget: Budget, now: float) -> Mapping[str, Sequence[int]]:
+        """Amounts of the whole days before today by name, the oldest first.
+
+        Each day is read once; {} for what rollups do not know.
+
+        Raises:
+            StoreError: The database is away.
+        """
+        today = window.window_start(Window.DAY, now)
+        if _source(budget) != "rollups" or budget.window is Window.HOUR:
+            return {}
+        if self._days[0] != today:
+            self._days = (today, {})
+        if budget.scope not in self._days[1]:
+            starts = [today - n * _DAY_S for n in range(PACE_DAYS, 0, -1)]
+            self._days[1][budget.scope] = [
+                self._spendings.from_rollups(budget.scope, start, start + _DAY_S)
+                for start in starts
+            ]
+        days = self._days[1][budget.scope]
+        names = {name for day in days for name in day if budget.of in {EVERY, name}}
+        return {
+            name: [_amount_of_unit(budget.unit, day.get(name, _NOTHING)) for day in days]
+            for name in names
+        }
 
     def _from_source(self, source: _Source, scope: str, kind: Window) -> NamedSpendings:
         now, ended_before = self._asked_for

@@ -14,7 +14,8 @@ from proxy.store.store import Store
 from slo.budgets.budget import BudgetUnit, counter_key
 from slo.budgets.counter import CounterClaim, CounterLevel
 from tests.fakes.admission_harness import NOW, budget
-from tests.fakes.live_board import LIMIT, ask_board, raise_database_error, spent_by
+from tests.fakes.live_board import LIMIT, ask_board, keep, raise_database_error, spent_by
+from tests.fakes.receipts import a_receipt
 
 
 def test_without_counters_the_ledger_says_what_was_spent(store: Store) -> None:
@@ -125,3 +126,21 @@ def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store
     assert names == [f"team {n}" for n in range(29, 9, -1)]
     assert counting.asked == [20] * 5
     assert turns[0] >= 5
+
+
+def test_pace_of_a_counter_is_that_of_its_last_whole_days_in_the_ledger(store: Store) -> None:
+    team = store.teams.create("acme", now=NOW)
+    past = [NOW - n * 86_400 for n in (1, 2)]
+    keep(
+        store,
+        *(
+            a_receipt(n, team=team.id, started=at, cost_nanos=3 * 10**9)
+            for n, at in enumerate([NOW, *past])
+        ),
+    )
+    (row,) = ask_board(store, LiveBoard.counters, budget(limit=LIMIT)) or ()
+
+    left = 86_400 - NOW % 86_400
+    assert row.pace is not None
+    assert row.pace.basis == "last 7 days"
+    assert row.pace.end == 3 * 10**9 + 3 * 10**9 * int(left) // 86_400

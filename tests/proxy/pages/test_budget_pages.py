@@ -337,3 +337,12 @@ def test_a_budget_that_another_person_changed_meanwhile_is_neither_set_nor_undon
             answer.body.decode()
         )
     assert stored_limits(dashboard) == {"own": 9_000_000_000}
+
+
+def test_counter_says_where_it_ends_at_this_pace_and_when_it_is_full(dashboard: Dashboard) -> None:
+    html = dashboard.ask_as(Role.FINANCE, "GET", "/admin/budgets").body.decode()
+
+    assert '<strong class="at_risk">$610.00</strong><small>full on 24 Sep</small>' in html
+    assert 'title="By the last 7 days"' in html
+    answer = dashboard.ask_as(Role.FINANCE, "GET", "/api/v1/budgets").body.decode()
+    assert '"pace":{"end":610000000000,' in answer

@@ -209,3 +209,35 @@ def test_attempts_that_ended_later_are_left_out_of_the_days_that_are_read_each_t
     assert set(spendings.cut.values()) == {None}
     accounts.account(budget(window=Window.MONTH, **fields), NOW)
     assert spendings.cut[recent] is None
+
+
+def test_last_whole_days_are_read_once_a_day_for_all_budgets_of_a_scope() -> None:
+    spendings = FakeSpendings()
+    accounts = LedgerAccounts(spendings)  # type: ignore[arg-type]
+
+    for unit, amount in ((BudgetUnit.USD, 24), (BudgetUnit.TOKENS, 48)):
+        assert accounts.last_days(budget(unit=unit), NOW) == {"n0": [amount] * 7}
+    assert accounts.last_days(budget(of="n1"), NOW) == {}
+    assert spendings.asked == {("rollups", "team"): 7}
+    assert sorted(spendings.cut) == [MIDNIGHT - n * DAY for n in range(7, 0, -1)]
+
+    accounts.last_days(budget(), NOW + DAY)
+    assert spendings.asked == {("rollups", "team"): 14}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"scope": "user"},
+        {"scope": "label:x"},
+        {"unit": BudgetUnit.REQUESTS},
+        {"window": Window.HOUR},
+    ],
+)
+def test_last_days_of_what_rollups_do_not_know_are_not_read(fields: dict[str, object]) -> None:
+    spendings = FakeSpendings()
+
+    accounts = LedgerAccounts(spendings)  # type: ignore[arg-type]
+
+    assert accounts.last_days(budget(**fields), NOW) == {}
+    assert not spendings.asked

@@ -194,7 +194,7 @@ def test_budget_that_is_kept_and_cannot_be_adopted_is_said_to_be_kept(dashboard:
     assert "Kept, but not yet in force: " in answer.body.decode()
     assert "no room for it" in answer.body.decode()
     assert "not in force" in page(dashboard)
-    for path in ("set", "undo", "remove"):
+    for path in ("set", "undo"):
         fields = {"name": "own", **OWN, "hard": "yes", "form_page": "/admin/budgets"}
         html = dashboard.ask_as(Role.ADMIN, "POST", f"/admin/budgets/{path}", fields).body.decode()
         assert "<h1>Kept, but not yet in force</h1>" in html
