@@ -131,10 +131,7 @@ def test_a_stall_refuses_no_call_of_a_budget_that_is_too_small_for_leases(tmp_pa
         (level,) = fixture.ledger.levels(["closed"])
         spent = fixture.ledger.spend_by_team()["closed"]
 
-    assert (
-        len([met for callers in fixture.caller_groups for met in callers.of("stalled", "closed")])
-        > 4
-    )
+    assert any(callers.of("stalled", "closed") for callers in fixture.caller_groups)
     assert fixture.statuses() <= statuses
     assert level.spent == spent <= limit * _NANOS
 
