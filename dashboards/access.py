@@ -12,7 +12,7 @@ class Role(StrEnum):
 
     VIEWER = "viewer"  #: Sees costs, savings and latency of own teams.
     TEAM_ADMIN = "team-admin"  #: Sees calls of own teams, too, and changes their settings.
-    FINANCE = "finance"  #: Sees costs, savings and budgets of all teams, but no call.
+    FINANCE = "finance"  #: Sees costs and savings of all teams, but no call; changes budgets.
     ADMIN = "admin"  #: Sees and changes all.
 
 
@@ -22,7 +22,8 @@ class Action(StrEnum):
     SEE_COSTS = "see costs"
     SEE_CALLS = "see calls"
     SEE_OPERATIONS = "see objectives, engines and alerts"
-    SEE_AUDIT_LOG = "see the audit log"
+    SEE_AUDIT_LOG = "see changes of budgets, reports and prices in the audit log"
+    SEE_ALL_CHANGES = "see all of the audit log"
     CHANGE_TEAM_SETTINGS = "change layouts, compaction and the fast path of a team"
     CHANGE_KEYS = "change keys of a team"
     CHANGE_BUDGETS = "change budgets of a team"
@@ -46,7 +47,8 @@ _ALLOWED: Final[Mapping[Role, frozenset[Action]]] = MappingProxyType(
             Action.CHANGE_KEYS,
             Action.CHANGE_BUDGETS,
         },
-        Role.FINANCE: _READING | {Action.SCHEDULE_REPORTS},
+        Role.FINANCE: _READING
+        | {Action.SCHEDULE_REPORTS, Action.CHANGE_BUDGETS, Action.SEE_AUDIT_LOG},
         Role.ADMIN: frozenset(Action),
     }
 )

@@ -286,7 +286,7 @@ class CostPages(Pages):
             switched=params.pop("switched", "").split(":", 2),
             change=params.pop("change", ""),
             params=params,
-            may_see_audit=viewer.may(Action.SEE_AUDIT_LOG),
+            may_see_audit=viewer.may(Action.SEE_ALL_CHANGES),
             may_switch=viewer.may(Action.CHANGE_TEAM_SETTINGS),
         )
         return html_response(await self.ledger.fast_path.fast_path(viewer, query, page))

@@ -187,6 +187,7 @@ class PeoplePages(Pages):
             query=query,
             names={team.id: team.name for team in await self.resources.teams.list(viewer)},
             changed_values=changed_values,
+            sees_all=viewer.may(Action.SEE_ALL_CHANGES),
         )
 
     @route("GET", "/account")

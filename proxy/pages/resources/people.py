@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Query
 from pydantic import BaseModel, Field
@@ -18,10 +18,16 @@ from proxy.pages.store_questions import StoreAsker
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.store.sql.access.admin_sessions import SessionRecord
 from proxy.store.sql.access.users import LINK_LIFETIME_S, UserRecord
+from proxy.store.sql.settings.stored_budgets import BUDGET_CHANGES
+from proxy.store.sql.settings.stored_policies import policy_changes
 from proxy.store.store import Store
 
 T = TypeVar("T")
 
+#: Words of the audit log for changes that finance sees.
+_MONEY_CHANGES: Final = frozenset(
+    {*BUDGET_CHANGES, *policy_changes("reports"), *policy_changes("models"), "send report"}
+)
 TeamIds = Annotated[list[Name], Field(max_length=500)]
 
 
@@ -66,7 +72,7 @@ class AuditQuery(BaseModel):
 
 @dataclass(eq=False)
 class AuditResource(Resource):
-    """The audit log as administrators see it."""
+    """The audit log as administrators and finance see it."""
 
     tag = "audit"
 
@@ -75,12 +81,17 @@ class AuditResource(Resource):
 
     @route("GET", "/audit", name="list_changes")
     async def list(self, viewer: SignedIn, query: Annotated[AuditQuery, Query()]) -> AuditPage:
-        """Changes that people made, the newest first."""
+        """Changes that people made, the newest first; for finance those of money alone."""
         check_allowed(viewer, Action.SEE_AUDIT_LOG)
+        actions = None if viewer.may(Action.SEE_ALL_CHANGES) else _MONEY_CHANGES
         entries = await self._ask.answer(
             "audit",
             lambda: self._store.audit.entries(
-                query.limit + 1, before=query.after, who=query.who, team=query.team
+                query.limit + 1,
+                before=query.after,
+                who=query.who,
+                team=query.team,
+                actions=actions,
             ),
         )
         shown = entries[: query.limit]

@@ -146,7 +146,7 @@ def test_an_alert_leads_to_its_calls_and_to_the_limit_that_may_be_raised(
     assert 'name="alerts" value="50, 80, 95"' in html
     finance = alert_page(dashboard, alert, Role.FINANCE)
     assert "/admin/calls?" not in finance
-    assert "<summary>Raise the limit of own" not in finance
+    assert "<summary>Raise the limit of own" in finance
     assert "Acknowledge" not in finance
 
 

@@ -43,6 +43,7 @@ EVERYBODY: Final = frozenset(Role)
 TEAM_ADMINS: Final = frozenset({Role.TEAM_ADMIN, Role.ADMIN})
 ADMINS: Final = frozenset({Role.ADMIN})
 SEE_ALL: Final = frozenset({Role.FINANCE, Role.ADMIN})
+SET_BUDGETS: Final = TEAM_ADMINS | SEE_ALL
 _API: Final = API_PATH
 BUDGET: Final = {"scope": "team", "of": "acme", "unit": "usd", "window": "month", "limit": "5"}
 CEILING: Final = {"table": "ceilings", "name": "x", "limit": "5"}
@@ -88,10 +89,10 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", "/admin/alerts/{alert_id}"): (SEE_ALL, None),
     ("POST", "/admin/alerts/{alert_id}/acknowledge"): (ADMINS, {}),
     ("POST", "/admin/alerts/{alert_id}/snooze"): (ADMINS, {"hours": "1"}),
-    ("POST", "/admin/budgets/set"): (TEAM_ADMINS, {"name": "x", **BUDGET}),
-    ("POST", "/admin/budgets/preview"): (TEAM_ADMINS, {"name": "x", **BUDGET}),
-    ("POST", "/admin/budgets/undo"): (TEAM_ADMINS, {"name": "x"}),
-    ("POST", "/admin/budgets/remove"): (TEAM_ADMINS, {"name": "x"}),
+    ("POST", "/admin/budgets/set"): (SET_BUDGETS, {"name": "x", **BUDGET}),
+    ("POST", "/admin/budgets/preview"): (SET_BUDGETS, {"name": "x", **BUDGET}),
+    ("POST", "/admin/budgets/undo"): (SET_BUDGETS, {"name": "x"}),
+    ("POST", "/admin/budgets/remove"): (SET_BUDGETS, {"name": "x"}),
     ("POST", "/admin/budgets/test-sink"): (ADMINS, {"name": "x"}),
     ("POST", "/admin/reports/send"): (ADMINS, {"name": "x"}),
     ("GET", "/admin/layouts"): (EVERYBODY, None),
@@ -109,14 +110,14 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("POST", "/admin/teams/prompts"): (ADMINS, {"team": "x", "keep": "yes"}),
     ("POST", "/admin/teams/create-key"): (TEAM_ADMINS, {"team": "{team}"}),
     ("POST", "/admin/teams/revoke-key"): (TEAM_ADMINS, {"key": "key_x"}),
-    ("POST", "/admin/teams/key-budget"): (TEAM_ADMINS, {"key": "key_x", "limit": ""}),
+    ("POST", "/admin/teams/key-budget"): (SET_BUDGETS, {"key": "key_x", "limit": ""}),
     ("GET", "/admin/people"): (ADMINS, None),
     ("POST", "/admin/people/add"): (ADMINS, {"name": "new", "role": "admin"}),
     ("POST", "/admin/people/change"): (ADMINS, {"person": "x", "change": "link"}),
     ("GET", "/admin/account"): (EVERYBODY, None),
     ("POST", "/admin/account/password"): (EVERYBODY, {"password": "x", "again": "x"}),
     ("POST", "/admin/account/end-session"): (EVERYBODY, {"session": "x"}),
-    ("GET", "/admin/audit"): (ADMINS, None),
+    ("GET", "/admin/audit"): (SEE_ALL, None),
     ("GET", f"{_API}/openapi.json"): (OPEN, None),
     ("GET", f"{_API}/session"): (EVERYBODY, None),
     ("GET", f"{_API}/objectives"): (EVERYBODY, None),
@@ -132,8 +133,8 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", f"{_API}/policies/stored"): (SEE_ALL, None),
     ("GET", f"{_API}/budgets"): (EVERYBODY, None),
     ("GET", f"{_API}/budgets/stored"): (EVERYBODY, None),
-    ("PUT", f"{_API}/budgets/{{name}}"): (TEAM_ADMINS, BUDGET),
-    ("DELETE", f"{_API}/budgets/{{name}}"): (TEAM_ADMINS, None),
+    ("PUT", f"{_API}/budgets/{{name}}"): (SET_BUDGETS, BUDGET),
+    ("DELETE", f"{_API}/budgets/{{name}}"): (SET_BUDGETS, None),
     ("GET", f"{_API}/alerts"): (EVERYBODY, None),
     ("GET", f"{_API}/features"): (EVERYBODY, None),
     ("GET", f"{_API}/features/{{team}}/{{feature}}"): (EVERYBODY, None),
@@ -178,7 +179,7 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", f"{_API}/account"): (EVERYBODY, None),
     ("PUT", f"{_API}/account/password"): (EVERYBODY, {"password": "x"}),
     ("DELETE", f"{_API}/account/sessions/{{session}}"): (EVERYBODY, None),
-    ("GET", f"{_API}/audit"): (ADMINS, None),
+    ("GET", f"{_API}/audit"): (SEE_ALL, None),
 }
 
 

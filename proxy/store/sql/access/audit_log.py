@@ -127,7 +127,13 @@ class AuditLog:
                 record_change(connection, change, now)
 
     def entries(
-        self, limit: int, *, before: str = "", who: str = "", team: str = ""
+        self,
+        limit: int,
+        *,
+        before: str = "",
+        who: str = "",
+        team: str = "",
+        actions: Collection[str] | None = None,
     ) -> Sequence[AuditEntryView]:
         """Changes, the newest first.
 
@@ -135,6 +141,7 @@ class AuditLog:
             before: Id of an entry; only older ones are wanted. "" for the newest.
             who: Only changes of this person; "" for everybody's.
             team: Only changes about the team with this id; "" for all.
+            actions: Only changes of these kinds; None for all.
         """
         query = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
         if before:
@@ -143,6 +150,8 @@ class AuditLog:
             query = query.where(audit_log.c.who == who)
         if team:
             query = query.where(audit_log.c.team == team)
+        if actions is not None:
+            query = query.where(audit_log.c.action.in_(sorted(actions)))
         return self._entries(query)
 
     def changes_between(

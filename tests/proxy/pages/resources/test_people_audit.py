@@ -35,3 +35,26 @@ def test_changes_are_listed_page_by_page_and_by_person_and_team(dashboard: Dashb
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "after=%00", "after=A'--", "limit=x"])
 def test_a_query_that_is_none_is_refused(dashboard: Dashboard, query: str) -> None:
     assert dashboard.ask_as(Role.ADMIN, "GET", f"/api/v1/audit?{query}").status == 422
+
+
+def test_finance_sees_changes_of_budgets_reports_and_prices_and_no_others(
+    dashboard: Dashboard,
+) -> None:
+    store = dashboard.store
+    store.policies.set("reports", {"name": "weekly"}, "ann", 1.0)
+    store.policies.set("models", {"name": "m"}, "ann", 1.0)
+    store.policies.set("sinks", {"name": "s"}, "ann", 1.0)
+    store.teams.create("secret-team", now=1.0, who="ann")
+    budget = {"scope": "organization", "unit": "usd", "window": "month", "limit": "5"}
+    dashboard.ask_as(Role.FINANCE, "PUT", "/api/v1/budgets/all", budget)
+
+    answer = dashboard.ask_as(Role.FINANCE, "GET", "/api/v1/audit?limit=200").body
+    entries = json.loads(answer)["entries"]
+    assert {entry["action"] for entry in entries} == {
+        "create budget",
+        "create report",
+        "create model",
+    }
+    html = dashboard.ask_as(Role.FINANCE, "GET", "/admin/audit").body.decode()
+    assert "of budgets, scheduled reports, models and prices that a person made" in html
+    assert "secret-team" not in html.partition('id="changes"')[2]

@@ -112,11 +112,21 @@ def test_a_team_admin_sets_budgets_of_own_teams_alone(dashboard: Dashboard) -> N
         put(dashboard, "everybodys", OWN, boss),
         delete(dashboard, "others", boss),
         delete(dashboard, "everybodys", boss),
-        put(dashboard, "own", OWN, Role.FINANCE),
         put(dashboard, "own", OWN, Role.VIEWER),
     ]
     assert [answer.status for answer in refused] == [403] * len(refused)
     assert delete(dashboard, "own", boss).status == 204
+
+
+def test_finance_sets_and_removes_budgets_of_all_teams_and_of_everybody(
+    dashboard: Dashboard,
+) -> None:
+    others = {**OWN, "of": "other", "hard": False}
+    budgets: dict[str, dict[str, Any]] = {"everybodys": EVERYBODYS, "others": others}
+    for name, sent in budgets.items():
+        assert put(dashboard, name, sent, Role.FINANCE).status == 204
+    assert delete(dashboard, "others", Role.FINANCE).status == 204
+    assert set(in_force(dashboard)) == {"in-the-file", "everybodys"}
 
 
 def test_a_team_admin_cannot_fill_the_budgets_of_all_teams(dashboard: Dashboard) -> None:
