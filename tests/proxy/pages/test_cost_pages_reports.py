@@ -131,3 +131,23 @@ def test_form_of_a_schedule_is_filled_with_the_report_on_the_screen(dashboard: D
     assert '<input name="name" maxlength="2000" value=""' in form
     assert "the filter by feature is left out" in form
     assert 'href="#schedule"' in html
+
+
+def test_report_says_list_cost_beside_effective_cost_only_where_there_is_a_discount(
+    dashboard: Dashboard,
+) -> None:
+    def html(day: str) -> str:
+        path = f"/admin/reports?from={day}&to={day}"
+        return dashboard.ask_as(Role.FINANCE, "GET", path).body.decode()
+
+    costs = {"list_nanos": 5 * 10**9, "cost_nanos": 4 * 10**9}
+    inserter(dashboard.store._engine)(
+        [
+            a_receipt(0, started=NOW, team=dashboard.own, **costs),
+            a_receipt(1, started=NOW - 86_400, team=dashboard.own, list_nanos=7, cost_nanos=7),
+        ]
+    )
+
+    assert "$5.00 at list prices, $4.00 after discounts of routes." in html("2026-09-21")
+    assert "at list prices" not in html("2026-09-20")
+    assert "sum <code>EffectiveCost</code>" in html("2026-09-20")

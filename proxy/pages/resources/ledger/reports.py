@@ -1,5 +1,6 @@
 """``/api/v1/reports/cost``: cost reports by any dimensions, as JSON, CSV or a FOCUS dataset."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -10,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.cost_reports import DIMENSION_NAMES, Dimension, read_dimensions
+from dashboards.cost_reports import DIMENSION_NAMES, Dimension, next_month, read_dimensions
 from dashboards.focus import FocusVersion, focus_dimensions, focus_export
 from dashboards.report_summary.files import cost_csv, cost_document
 from dashboards.report_summary.read_report import ReadReport
@@ -47,6 +48,8 @@ _MEASUREMENT_SHARE: Final = 0.5
 _QUICK_RECEIPTS: Final = 100_000
 #: Bytes of a report that is kept, as it is packed: some 100,000 rows.
 _MAX_REPORT_BYTES: Final = 4_194_304
+#: Characters of a team's name in the name of a file.
+_MAX_TEAM_CHARS: Final = 40
 _MEDIA_TYPES: Final = {"csv": "text/csv", "focus": "text/csv", "json": "application/json"}
 
 
@@ -163,11 +166,8 @@ class CostReportsResource(Resource):
                 code="report_pending",
                 retry_after=5.0,
             )
-        report = answer.report
         text = await run_in_threadpool(_text, answer, query)
-        ending = "json" if query.format is ReportFormat.JSON else "csv"
-        days = f"{report.period.first}-to-{report.period.days[-1].first}"
-        name = f"thriftgate-cost-{days}.{ending}"
+        name = _file_name(answer, query)
         return Response(
             text.encode(),
             media_type=_MEDIA_TYPES[query.format],
@@ -239,6 +239,18 @@ class CostReportsResource(Resource):
                 param="by",
             )
         return packed
+
+
+def _file_name(read: ReadReport, query: ReportQuery) -> str:
+    """The name of a report's file: its format, its only team, and its month or days."""
+    is_focus, period = query.format is ReportFormat.FOCUS, read.report.period
+    kind = f"focus-{query.focus_version}" if is_focus else "costs"
+    team = read.names.get(query.team or "", "")
+    words = re.sub(r"[^a-z0-9]+", "-", team.lower())[:_MAX_TEAM_CHARS].strip("-")
+    is_month = period.first.day == 1 and period.end == next_month(period.first)
+    days = f"{period.first:%Y-%m}" if is_month else f"{period.first}-to-{period.days[-1].first}"
+    ending = "json" if query.format is ReportFormat.JSON else "csv"
+    return f"{'-'.join(filter(None, ('thriftgate', kind, words, days)))}.{ending}"
 
 
 def _text(read: ReadReport, query: ReportQuery) -> str:

@@ -186,3 +186,34 @@ def test_a_file_that_is_not_there_in_time_says_so_and_when_to_ask_again(
         await slow.report(FINANCE, mine, 120.0)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ({"format": "focus"}, "focus-1.2-2026-09.csv"),
+        ({"format": "focus", "focus_version": "1.4"}, "focus-1.4-2026-09.csv"),
+        ({"format": "csv", "to": "2026-09-15"}, "costs-2026-09-01-to-2026-09-15.csv"),
+        ({"format": "json"}, "costs-2026-09.json"),
+    ],
+)
+def test_file_is_named_by_its_format_and_month_or_days(
+    desk: ReportsHarness, query: dict[str, str], name: str
+) -> None:
+    assert file_name(desk, **query) == f"thriftgate-{name}"
+
+
+def test_file_of_one_team_is_named_after_it_in_letters_that_no_header_can_end_by(
+    desk: ReportsHarness,
+) -> None:
+    odd = desk.store.teams.create('Ac"me\r\n/ Support;', now=NOW).id
+
+    assert file_name(desk, format="csv", team=odd) == "thriftgate-costs-ac-me-support-2026-09.csv"
+
+
+def file_name(desk: ReportsHarness, **query: str) -> str:
+    days = {"from": "2026-09-01", "to": "2026-09-30"}
+    request = ReportQuery.model_validate(days | query)
+    answer = asyncio.run(desk.resource.file(FINANCE, request))
+    disposition = answer.headers["content-disposition"]
+    return disposition.removeprefix('attachment; filename="').removesuffix('"')
