@@ -179,14 +179,22 @@ class Spend:
 
     @property
     def nanos_per_1k_calls(self) -> int | None:
-        """The effective cost of 1,000 such calls; None without calls or where it is unknown.
+        """The cost of all attempts of 1,000 calls without an error; None without any, or unknown.
 
         Idle time is left out: it is no call's.
         """
-        if self.cost_nanos is None or not self.calls:
+        return self._nanos_per_1k(self.calls - self.errors)
+
+    @property
+    def nanos_per_1k_attempts(self) -> int | None:
+        """The same of 1,000 attempts: for models and routes, whose attempts may be no calls."""
+        return self._nanos_per_1k(self.attempts)
+
+    def _nanos_per_1k(self, count: int) -> int | None:
+        if self.cost_nanos is None or count <= 0:
             return None
         nanos = self.cost_nanos - self.idle_nanos
-        return (2_000 * nanos + self.calls) // (2 * self.calls)
+        return (2_000 * nanos + count) // (2 * count)
 
 
 @dataclass(frozen=True, slots=True)

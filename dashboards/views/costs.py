@@ -44,8 +44,11 @@ class CostAmounts:
         list_nanos: Known cost at published prices; null where none is known.
         cost_nanos: The same after discounts.
         idle_nanos: The part of it that no call caused: idle time of engines.
-        nanos_per_call: Cost of a call, idle time left out; null without calls or a known cost.
-        nanos_per_1k_calls: The same of 1,000 calls.
+        nanos_per_call: Cost of all attempts, idle time left out, by the calls that ended without
+            an error; null without these or a known cost.
+        nanos_per_1k_calls: The same of 1,000 such calls.
+        nanos_per_1k_attempts: The same cost, of 1,000 attempts: that of a model or route, whose
+            attempts before another answered are no calls of its own.
         nanos_per_1m_tokens: Cost of a million tokens of prompts and answers.
     """
 
@@ -62,6 +65,7 @@ class CostAmounts:
     idle_nanos: int
     nanos_per_call: int | None
     nanos_per_1k_calls: int | None
+    nanos_per_1k_attempts: int | None
     nanos_per_1m_tokens: int | None
 
 
@@ -244,6 +248,7 @@ def cost_amounts(sums: CostSums, idle_nanos: int = 0) -> CostAmounts:
         idle_nanos: The part of the costs that no call caused, in nano-dollars.
     """
     called = None if sums.cost_nanos is None else sums.cost_nanos - idle_nanos
+    answered = sums.calls - sums.errors
     return CostAmounts(
         calls=sums.calls,
         attempts=sums.attempts,
@@ -256,8 +261,9 @@ def cost_amounts(sums: CostSums, idle_nanos: int = 0) -> CostAmounts:
         list_nanos=sums.list_nanos,
         cost_nanos=sums.cost_nanos,
         idle_nanos=idle_nanos,
-        nanos_per_call=_per_unit(called, sums.calls, 1),
-        nanos_per_1k_calls=_per_unit(called, sums.calls, _CALLS_PER_UNIT),
+        nanos_per_call=_per_unit(called, answered, 1),
+        nanos_per_1k_calls=_per_unit(called, answered, _CALLS_PER_UNIT),
+        nanos_per_1k_attempts=_per_unit(called, sums.attempts, _CALLS_PER_UNIT),
         nanos_per_1m_tokens=_per_unit(called, sums.tokens, _TOKENS_PER_UNIT),
     )
 

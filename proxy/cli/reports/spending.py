@@ -31,7 +31,7 @@ _STACKED: Final = (
     ("calls", "errors", "hit rate"),
     ("input tokens", "cached"),
     ("output", "estimated", "cost USD", "idle USD", "unpriced"),
-    ("USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s"),
+    ("USD per 1k calls", "USD per 1k attempts", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s"),
 )
 _ENDLESS: Final = 10_000
 #: Of calls that name no feature, model or user, and of those refused before they had a route.
@@ -44,12 +44,15 @@ def _idle_cells(amounts: Sequence[int]) -> Iterator[str]:
 
 def _per_1k_cells(rows: Sequence[Spend]) -> Iterator[str]:
     texts = column(row.nanos_per_1k_calls for row in rows)
-    return (text if row.calls else "-" for row, text in zip(rows, texts, strict=True))
+    return (text if row.calls > row.errors else "-" for row, text in zip(rows, texts, strict=True))
 
 
 #: Columns that are shown where a row has any.
 _OPTIONAL: Final = frozenset({"errors", "estimated", "idle USD", "unpriced"})
 _PER_1K: Final = "USD per 1k calls"
+_PER_1K_ATTEMPTS: Final = "USD per 1k attempts"
+#: Parts of which an attempt may be no call: another answered.
+_ATTEMPTED: Final = frozenset({"model", "route", "upstream"})
 _COLUMNS: Final[tuple[TableColumn[Spend], ...]] = (
     TableColumn("calls", "calls", COUNT),
     TableColumn("errors", "errors", COUNT),
@@ -68,7 +71,9 @@ _COLUMNS: Final[tuple[TableColumn[Spend], ...]] = (
     TableColumn("idle_cost_usd", "idle USD", Form(_idle_cells, usd), lambda row: row.idle_nanos),
     TableColumn("unpriced", "unpriced", COUNT),
     TableColumn("cost_per_1k_calls_usd", form=MONEY, of=lambda row: row.nanos_per_1k_calls),
+    TableColumn("cost_per_1k_attempts_usd", form=MONEY, of=lambda row: row.nanos_per_1k_attempts),
     TableColumn("", _PER_1K, Form(_per_1k_cells), lambda row: row),
+    TableColumn("", _PER_1K_ATTEMPTS, MONEY, lambda row: row.nanos_per_1k_attempts),
 )
 _FIGURES: Final = frozenset(name for stack in _STACKED for name in stack)
 
@@ -134,10 +139,12 @@ def spending(
         times: None leaves them and the cost of 1,000 calls out.
     """
     every = (*rows, *total)
+    per_1k = _PER_1K_ATTEMPTS if _ATTEMPTED & {*parts} else _PER_1K
+    left_out = {_PER_1K, _PER_1K_ATTEMPTS} - ({per_1k} if times is not None else set())
     texts = {
         shown.title: list(shown.form.cells(values))
         for shown in _COLUMNS
-        if shown.title and (times is not None or shown.title != _PER_1K)
+        if shown.title and shown.title not in left_out
         for values in [[shown.value(row) for row in every]]
         if shown.title not in _OPTIONAL or any(values)
     }

@@ -28,6 +28,13 @@ def test_the_cost_of_a_unit_is_rounded_and_leaves_idle_time_out() -> None:
     assert amounts.nanos_per_1m_tokens == 1_000_000
 
 
+def test_cost_of_calls_is_that_of_all_attempts_by_those_without_an_error() -> None:
+    amounts = cost_amounts(CostSums(calls=5, errors=1, attempts=8, priced_nanos=80))
+
+    assert (amounts.nanos_per_call, amounts.nanos_per_1k_calls) == (20, 20_000)
+    assert amounts.nanos_per_1k_attempts == 10_000
+
+
 def test_units_of_nothing_or_of_unknown_cost_are_unknown() -> None:
     assert cost_amounts(CostSums()).nanos_per_call is None
     unpriced = cost_amounts(CostSums(calls=2, attempts=2, unpriced=2, usage=Usage(input=5)))

@@ -80,6 +80,7 @@ def test_a_report_has_the_cost_of_a_thousand_calls_and_their_durations(
     assert [row["timed_calls"] for row in document["rows"]] == [2, 1]
     head, *rows = table_lines(runner.said(REPORT))
     assert "USD per 1k calls" in head
+    assert "USD per 1k attempts" in table_lines(runner.said(REPORT, "--by", "model"))[0]
     assert "TTFT p50/p95/p99 s" in head
     assert all(row.split()[-2:] == ["0.25/0.25/0.25", "1.5/1.5/1.5"] for row in rows)
 

@@ -241,6 +241,7 @@ def test_a_report_names_its_period_and_has_a_row_for_each_part():
             "output_tokens": 7,
             "cost_usd": None,
             "cost_per_1k_calls_usd": None,
+            "cost_per_1k_attempts_usd": None,
             "list_cost_usd": "2.500000001",
             "idle_cost_usd": "0",
             "estimated": 0,
