@@ -7,7 +7,7 @@ from secrets import token_hex, token_urlsafe
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Column, Engine, RowMapping, insert, select, update
+from sqlalchemy import Engine, RowMapping, insert, select, update
 
 from proxy.store.errors import StoreError
 from proxy.store.sql import schema
@@ -226,17 +226,10 @@ class Teams:
             row = connection.execute(query).mappings().one_or_none()
         return None if row is None else _key(row)
 
-    def key_names(self, keys: Collection[str]) -> dict[str, str]:
-        """The names of keys, by their ids; those that are not there are left out."""
-        return self._by_key(schema.keys.c.name, keys)
-
     def key_teams(self, keys: Collection[str]) -> dict[str, str]:
         """The ids of the teams of keys, by the keys' ids; those that are not there are left out."""
-        return self._by_key(schema.keys.c.team, keys)
-
-    def _by_key(self, column: Column[str], keys: Collection[str]) -> dict[str, str]:
-        key_id = schema.keys.c.id
-        query = select(key_id, column).where(key_id.in_(sorted(keys)))
+        key = schema.keys.c
+        query = select(key.id, key.team).where(key.id.in_(sorted(keys)))
         with read_transaction(self._engine) as connection:
             return dict(connection.execute(query).all())
 
