@@ -39,7 +39,7 @@ from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
-from proxy.services.catalog_overlay import CatalogOverlay
+from proxy.services.catalog_overlay import CatalogOverlay, TakenOutOverlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
@@ -95,7 +95,7 @@ async def gateway(
     clock = clock or steady
     snapshot = read_snapshot(settings)
     opened = opened or open_store(settings)
-    reloader = Reloader(settings, snapshot, clock, _overlays(settings, opened))
+    reloader = Reloader(settings, snapshot, clock, _overlays(settings, opened, clock))
     catalog, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
     estimates = UsageEstimates()
@@ -132,7 +132,7 @@ async def gateway(
         close_store(opened, settings.drain_grace)
 
 
-def _overlays(settings: Settings, opened: Store) -> Overlays:
+def _overlays(settings: Settings, opened: Store, clock: Callable[[], float]) -> Overlays:
     """The overlays of what people set on pages over the policies file."""
     return Overlays(
         (
@@ -140,6 +140,7 @@ def _overlays(settings: Settings, opened: Store) -> Overlays:
             CatalogOverlay(opened.policies),
             stored_policy_overlay(settings, opened),
             switch_overlay(settings, opened),
+            TakenOutOverlay(opened.policies, clock),
         )
     )
 

@@ -15,6 +15,7 @@ from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome
 from proxy.calls.ports import Caller, Dependencies, Head
 from proxy.calls.residency import bind_call
 from proxy.calls.route_choice import RouteChoice, requested_routes
+from proxy.calls.routes_in_service import routes_in_service
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.providers.messages.request import prompt_tokens
@@ -75,6 +76,8 @@ def _first_choice(call: Call, deps: Dependencies) -> RouteChoice | None:
     The pipeline then refuses the call, in its own words.
     """
     try:
-        return requested_routes(bind_call(call, deps.residency), deps.catalog)[0]
+        bound = bind_call(call, deps.residency)
+        choices = requested_routes(bound, deps.catalog)
+        return routes_in_service(bound, deps.catalog, choices)[0]
     except ProxyError:
         return None

@@ -48,6 +48,7 @@ from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
 from proxy.calls.residency import allowed_choices, bind_call, check_residency
 from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
+from proxy.calls.routes_in_service import routes_in_service
 from proxy.calls.shared_answers.serving import serve_shared
 from proxy.calls.translation.batch_models import BATCHES, with_batch_models
 from proxy.calls.unbroken_stream import finish_unbroken, may_break
@@ -202,9 +203,12 @@ def _choose_routes(call: Call, deps: Dependencies) -> RoutingDecision:
         decision = deps.router.decide(call, choices)
     if deps.small_first is not None:
         decision = deps.small_first.decide(call, decision)
-    if call.regions is None or decision.choices is choices:
+    allowed = decision.choices
+    if call.regions is not None and allowed is not choices:
+        allowed = allowed_choices(call, allowed) or choices
+    allowed = routes_in_service(call, deps.catalog, allowed)
+    if allowed is decision.choices:
         return decision
-    allowed = allowed_choices(call, decision.choices) or choices
     return msgspec.structs.replace(decision, choices=allowed)
 
 

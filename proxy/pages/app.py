@@ -51,6 +51,7 @@ from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.policies.policy_pages import PolicyPages
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
+from proxy.pages.resources.policies.taken_out import TakenOutResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.site import Site, add_sign_in_redirect, static_router
@@ -144,11 +145,11 @@ def key_authentication(context: AppContext) -> Authenticate:
 def _route_check(
     reloader: Reloader, registry: RouteHealthRegistry, ticks: Callable[[], float]
 ) -> Callable[[Route], bool]:
-    """True for a route that has the key it needs and is not failing now."""
+    """True for a route that has the key it needs, is in service and is not failing now."""
 
     def can_answer(route: Route) -> bool:
         has_key = route.upstream.name in reloader.snapshot.upstreams_with_keys
-        return has_key and not registry.is_failing(route, ticks())
+        return has_key and not route.is_out and not registry.is_failing(route, ticks())
 
     return can_answer
 
@@ -251,6 +252,7 @@ def _operations(
             opened, ask, context.settings.compaction, now, context.settings.learning_stake_nanos
         ),
         fast_path_switches=FastPathSwitchesResource(opened, reloader, now),
+        taken_out=TakenOutResource(opened, ask, reloader, now),
         policies=StoredPoliciesResource(opened, ask, reloader, context.settings, now),
         models=ModelsResource(
             lambda: reloader.snapshot.catalog, can_answer, context.settings.folder, now

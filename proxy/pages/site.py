@@ -306,7 +306,7 @@ def redirect(path: str) -> Response:
     return RedirectResponse(HOME + path, 303, headers=HEADERS)
 
 
-def validated_request(kind: type[R], **fields: object) -> R:
+def validated_request(kind: type[R], /, **fields: object) -> R:
     """A request of the API, made of a form's fields; raises CallerError with all their faults."""
     try:
         return kind.model_validate(fields)

@@ -1,16 +1,25 @@
-"""Models, prices and aliases that people set on pages, over the catalog's files."""
+"""Models, prices and aliases that people set on pages over the catalog's files, or take out."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.catalog.page_entries import alias_text, model_text, plain_value
-from proxy.configuration import CatalogSource, PageProblem, Snapshot, upstreams_with_keys
+from proxy.configuration import (
+    CatalogSource,
+    PageProblem,
+    Snapshot,
+    TakenOut,
+    upstreams_with_keys,
+)
 from proxy.store.errors import StoreError
-from proxy.store.sql.settings.stored_policies import StoredPolicies, StoredPolicy
+from proxy.store.sql.settings.stored_policies import TAKEN_OUT, StoredPolicies, StoredPolicy
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
 
@@ -62,6 +71,61 @@ class CatalogOverlay:
             upstreams_with_keys=upstreams_with_keys(catalog),
             page_problems={**snapshot.page_problems, **problems},
         )
+
+
+class TakenOutOverlay:
+    """Routes and models that people have taken out; they come back by themselves at their end.
+
+    Where the database is away, those that were read last stay out. Changes are noticed by the
+    revision of the policies, which stand in the same table.
+    """
+
+    def __init__(self, stored: StoredPolicies, now: Callable[[], float]) -> None:
+        self._stored = stored
+        self._now = now
+        self._known: Sequence[TakenOut] = ()
+
+    def revision(self) -> tuple[str, ...]:
+        """Those that are out now, as they were read: another value once the time of one is over."""
+        return tuple(one.key for one in self._current())
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot whose catalog has no calls sent there; blocks."""
+        with suppress(StoreError):  # the overlay of policies says so
+            self._known = [taken_out(one) for one in self._stored.all() if one.kind == TAKEN_OUT]
+        current = self._current()
+        catalog = without_service(snapshot.catalog, current)
+        return msgspec.structs.replace(snapshot, catalog=catalog, taken_out=current)
+
+    def _current(self) -> Sequence[TakenOut]:
+        now = self._now()
+        return [one for one in self._known if one.until is None or one.until > now]
+
+
+def taken_out(stored: StoredPolicy) -> TakenOut:
+    """A route or model that is out, as it is kept."""
+    kind, _, name = stored.name.partition(" ")
+    until, why = stored.fields["until"], stored.fields["why"]
+    return TakenOut(
+        kind=kind, name=name, until=until, why=why, who=stored.changed_by, since=stored.changed_at
+    )
+
+
+def without_service(catalog: Catalog, out: Iterable[TakenOut]) -> Catalog:
+    """The catalog whose routes say that these are taken out."""
+    keys = {one.key for one in out}
+    if not keys:
+        return catalog
+
+    def marked(model: Model) -> Model:
+        is_out = f"model {model.id}" in keys
+        outs = [is_out or f"route {route.name}" in keys for route in model.routes]
+        if not any(outs):
+            return model
+        pairs = zip(model.routes, outs, strict=True)
+        return replace(model, routes=tuple(replace(route, is_out=out) for route, out in pairs))
+
+    return replace(catalog, models={name: marked(one) for name, one in catalog.models.items()})
 
 
 def catalog_text(entries: Sequence[StoredPolicy]) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import FastAPI
 
 from compaction.policy import CompactionMode
-from proxy.configuration import read_catalog
+from proxy.configuration import Snapshot, read_catalog
 from proxy.pages.app import add_admin_pages, add_error_handlers
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
@@ -27,6 +27,7 @@ from proxy.pages.resources.ledger.reports import CostReportsResource
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
+from proxy.pages.resources.policies.taken_out import TakenOutResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.store_questions import StoreQuestions
@@ -57,7 +58,9 @@ class AwayStore:
 
 NO_STORE = cast("Store", AwayStore())
 
-NO_POLICIES = cast("Reloader", SimpleNamespace(snapshot=SimpleNamespace(policies=Policies())))
+NO_POLICIES = cast(
+    "Reloader", SimpleNamespace(snapshot=Snapshot(read_catalog(Settings()), Policies()))
+)
 NO_SINKS = AlertSinksResource(
     NO_POLICIES,
     cast("RecordChange", object()),
@@ -83,6 +86,7 @@ def operations(
         alerts=AlertsResource(board, store, ask, Policies, lambda: NOW),
         features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW, 10_000_000),
         fast_path_switches=FastPathSwitchesResource(store, reloader, lambda: NOW),
+        taken_out=TakenOutResource(store, ask, reloader, lambda: NOW),
         policies=StoredPoliciesResource(store, ask, reloader, Settings(), lambda: NOW),
         models=ModelsResource(lambda: catalog, lambda _: True, folder, lambda: NOW),
         configuration=cast("ConfigurationResource", object()),

@@ -42,12 +42,13 @@ from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
+from proxy.pages.resources.policies.taken_out import TakenOutResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Overlays, Reloader
 from proxy.services.budgets.setup import BudgetOverlay
-from proxy.services.catalog_overlay import CatalogOverlay
+from proxy.services.catalog_overlay import CatalogOverlay, TakenOutOverlay
 from proxy.services.fast_path.setup import SwitchOverlay
 from proxy.services.policy_overlay import PolicyOverlay
 from proxy.settings import Settings
@@ -131,6 +132,7 @@ class Dashboard:
             ),
             features=FeaturesResource(store, ask, CompactionMode.OFF, self.now),
             fast_path_switches=FastPathSwitchesResource(store, reloader, self.now),
+            taken_out=TakenOutResource(store, ask, reloader, self.now),
             policies=StoredPoliciesResource(store, ask, reloader, settings, self.now),
             models=ModelsResource(self._catalog, lambda _: True, self.folder, self.now),
             configuration=ConfigurationResource(
@@ -255,6 +257,7 @@ def overlays(store: Store) -> Overlays:
             CatalogOverlay(store.policies),
             PolicyOverlay(store.policies),
             SwitchOverlay(store.fast_path_switches),
+            TakenOutOverlay(store.policies, lambda: NOW),
         ]
     )
 

@@ -329,7 +329,8 @@ class StoredPoliciesResource(Resource):
     def _read(self) -> tuple[Sequence[StoredPolicy], Mapping[tuple[str, str], str]]:
         """The policies and their last changes; blocks."""
         actions = [action for kind in NOUNS for action in policy_changes(kind)]
-        return self._store.policies.all(), self._store.audit.last_changes(actions)
+        stored = [policy for policy in self._store.policies.all() if policy.kind in NOUNS]
+        return stored, self._store.audit.last_changes(actions)
 
     def _read_removed(self) -> Sequence[tuple[str, AuditEntryView]]:
         """The newest removal of each policy that is gone; blocks."""

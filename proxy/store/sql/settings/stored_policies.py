@@ -28,6 +28,9 @@ NOUNS: Final[Mapping[str, str]] = {
     "models": "model",
     "model_aliases": "model alias",
 }
+#: The kind of routes and models that people have taken out, and the words of the audit log.
+TAKEN_OUT: Final = "taken_out"
+_TAKEN_OUT_ACTIONS: Final = {"create": "take out", "change": "take out", "remove": "put back"}
 _SET: Final = upsert(schema.stored_policies, update_clause("fields", "changed_by", "changed_at"))
 
 PolicyFields = Mapping[str, Any]
@@ -121,7 +124,11 @@ class StoredPolicies:
 
 def policy_changes(kind: str) -> Sequence[str]:
     """Words of the audit log for changes of a kind."""
-    return [f"{verb} {NOUNS[kind]}" for verb in _VERBS]
+    return [_action(verb, kind) for verb in _VERBS]
+
+
+def _action(verb: str, kind: str) -> str:
+    return _TAKEN_OUT_ACTIONS[verb] if kind == TAKEN_OUT else f"{verb} {NOUNS[kind]}"
 
 
 def _fields(connection: Connection, kind: str, name: str) -> PolicyFields | None:
@@ -138,5 +145,5 @@ def _change(
     before: PolicyFields | None,
     after: PolicyFields | None,
 ) -> AuditedChange:
-    action = f"{verb} {NOUNS[kind]}"
+    action = _action(verb, kind)
     return AuditedChange(who=who, action=action, subject=name, before=before, after=after)

@@ -1,0 +1,94 @@
+"""Routes and models that administrators take out: previews, changes and the words on pages."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dashboards.access import Role
+from proxy.store.sql.ledger.inserts import inserter
+from tests.fakes.board import NOW
+from tests.fakes.dashboard import Dashboard
+from tests.fakes.receipts import a_receipt
+
+MODEL = "gpt-5.4"
+#: A model's only route.
+OUT = {"kind": "route", "name": "openai/gpt-5.4"}
+
+
+def post(dashboard: Dashboard, path: str, **document: Any) -> int:
+    return dashboard.ask_as(Role.ADMIN, "POST", path, document=document).status
+
+
+def page(dashboard: Dashboard, path: str, role: Role = Role.ADMIN) -> str:
+    return dashboard.ask_as(role, "GET", f"/admin{path}").body.decode()
+
+
+def preview(dashboard: Dashboard, **fields: str) -> str:
+    path = "/admin/models/take-out/preview"
+    answer = dashboard.ask_as(Role.ADMIN, "POST", path, document=fields)
+    assert answer.status == 200, answer.body
+    return answer.body.decode()
+
+
+def test_a_preview_says_whose_calls_would_be_refused_and_counts_the_last_hour(
+    dashboard: Dashboard,
+) -> None:
+    call = a_receipt(0, route="openai/gpt-5.4", team=dashboard.own, started=NOW - 60)
+    assert inserter(dashboard.store._engine)([call]) is None
+    html = preview(dashboard, **OUT)
+
+    assert "calls of gpt-5.4 would get 503" in html
+    assert "Refuse these calls with 503" in html
+    assert "/admin/models/take-out" in html
+
+
+@pytest.mark.parametrize("kind", ["route", "model"])
+def test_the_last_route_goes_out_by_consent_and_is_seen_until_it_is_put_back(
+    dashboard: Dashboard, kind: str
+) -> None:
+    out = {"kind": kind, "name": MODEL if kind == "model" else OUT["name"]}
+    assert post(dashboard, "/api/v1/taken-out", **out) == 409
+    form = {**out, "hours": "1", "why": "it fails", "refuses_calls": "yes", "seen": ""}
+    assert post(dashboard, "/admin/models/take-out", **form) == 303
+
+    for path in ("", "/now", "/models"):
+        html = page(dashboard, path)
+        assert f"{kind} {out['name']}" in html
+        assert "by admin since" in html
+        assert "it fails" in html
+    assert 'aria-label="Put back' in page(dashboard, "/models")
+    assert post(dashboard, "/admin/models/put-back", **out) == 303
+    assert "Taken out" not in page(dashboard, "/models")
+    entries = dashboard.store.audit.entries(200, who="admin")
+    assert sorted(entry.action for entry in entries) == ["put back", "take out"]
+
+
+def test_a_person_of_one_team_sees_what_is_out_but_not_by_whom_or_why(dashboard: Dashboard) -> None:
+    post(dashboard, "/api/v1/taken-out", **OUT, why="secret", refuses_calls=True)
+    answer = dashboard.ask_as(Role.VIEWER, "GET", "/api/v1/taken-out")
+    (one,) = json.loads(answer.body)
+
+    assert (one["name"], one["who"], one["why"]) == (OUT["name"], "", "")
+    assert "Take out" not in page(dashboard, "/models", Role.VIEWER)
+
+
+def test_a_change_that_was_not_seen_is_not_overwritten(dashboard: Dashboard) -> None:
+    post(dashboard, "/api/v1/taken-out", **OUT, refuses_calls=True)
+    form = {**OUT, "refuses_calls": "yes", "seen": ""}
+    assert post(dashboard, "/admin/models/take-out", **form) == 409
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/taken-out", "unknown"), ("/taken-out/put-back", OUT["name"])]
+)
+def test_an_unknown_route_is_not_taken_out_or_put_back(
+    dashboard: Dashboard, path: str, name: str
+) -> None:
+    assert post(dashboard, f"/api/v1{path}", kind="route", name=name) == 404
+
+
+def test_a_take_out_is_no_policy_of_the_forms(dashboard: Dashboard) -> None:
+    post(dashboard, "/api/v1/taken-out", **OUT, refuses_calls=True)
+    answer = dashboard.ask_as(Role.ADMIN, "GET", "/api/v1/policies/stored")
+    assert json.loads(answer.body) == {"policies": []}
