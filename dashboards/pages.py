@@ -18,7 +18,11 @@ from dashboards import formatting
 from dashboards.access import Action, Viewer
 from dashboards.cost_plot import cost_plot
 from dashboards.fast_path_savings import fast_path_sentence
-from dashboards.report_summary.savings_sentences import fallback_sentence, uncounted_sentence
+from dashboards.report_summary.savings_sentences import (
+    fallback_sentence,
+    quality_sentence,
+    uncounted_sentence,
+)
 from dashboards.views.code_words import code_words
 from dashboards.views.comparisons import comparison_name
 from dashboards.views.replay import CostCurves
@@ -194,6 +198,7 @@ def _template_environment() -> Environment:
             made.filters[name] = function
     made.filters["fast_path_sentence"] = fast_path_sentence
     made.filters["fallback_sentence"] = fallback_sentence
+    made.filters["quality_sentence"] = quality_sentence
     made.filters["uncounted_sentence"] = uncounted_sentence
     made.filters["cost_plot"] = cost_plot
     made.filters["code_words"] = code_words

@@ -63,6 +63,33 @@ def fallback_sentence(nanos: int) -> str:
     return f"Fallbacks to cheaper models: {amount}, not counted as saved."
 
 
+def quality_sentence(headline: SavingsHeadline, lost: float | None, wrong: float | None) -> str:
+    """The quality of answers that were cheaper than what was asked for; "" where none was.
+
+    Args:
+        lost: The share of answers that small models lost at most; None where none were compared.
+        wrong: The share of answers to similar questions that were wrong at most; None if none were
+            given.
+    """
+    parts = {saving.part for saving in headline.fast_path}
+    ceilings = sum(step.nanos for step in headline.steps if step.name == "routing") < 0
+    known = []
+    if "small" in parts:
+        known.append(f"small models {_bound('of answers lost', lost)}")
+    if "cache" in parts:
+        known.append("equal calls got an answer given before")
+        known += [f"answers to similar questions {_bound('wrong', wrong)}"] if wrong else []
+    if ceilings:
+        known.append(f"cheaper models that ceilings chose {_bound('', None)}")
+    if headline.fallback_nanos > 0:
+        known.append(f"fallbacks {_bound('', None)}")
+    return f"Quality of cheaper answers: {'; '.join(known)}." if known else ""
+
+
+def _bound(fault: str, share: float | None) -> str:
+    return "not measured" if share is None else f"at most {share:.2%} {fault}".replace("%", " %")
+
+
 def uncounted_sentence(saving: UncountedSaving) -> str:
     """A feature that counts 0, and the reason, in a sentence."""
     feature, team, why = (

@@ -271,7 +271,12 @@ class CostPages(Pages):
         self, request: Request, viewer: SignedIn, query: Annotated[SavingsQuery, Query()]
     ) -> Response:
         """Savings as a signed waterfall, measured and estimated, and steps not taken yet."""
-        page = self.site.page_around("savings.html", viewer, params=dict(request.query_params))
+        page = self.site.page_around(
+            "savings.html",
+            viewer,
+            params=dict(request.query_params),
+            quality=await self.ledger.fast_path.quality_bounds(viewer, query.team),
+        )
         return html_response(await self.ledger.savings.savings(viewer, query, page))
 
     @route("GET", "/fast-path")

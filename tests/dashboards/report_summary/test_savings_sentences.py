@@ -1,6 +1,10 @@
 import pytest
 
-from dashboards.report_summary.savings_sentences import fallback_sentence, headline_sentences
+from dashboards.report_summary.savings_sentences import (
+    fallback_sentence,
+    headline_sentences,
+    quality_sentence,
+)
 from dashboards.savings_headline import (
     MeasuredShare,
     SavingsSums,
@@ -61,6 +65,38 @@ def test_the_fast_path_is_told_by_its_parts_checks_taken_off() -> None:
         "It is the fast path $0.2 (estimated).",
         "Fast path: answers given before $0.3, checks of answers and prompts read ahead -$0.1.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("sums", "bounds", "words"),
+    [
+        ({"planning_nanos": 1}, (0.1, 0.1), ""),
+        ({"small_nanos": 1}, (0.0125, None), "small models at most 1.25 % of answers lost"),
+        ({"small_nanos": -1}, (None, 0.1), "small models not measured"),
+        ({"cache_nanos": 1}, (None, None), "equal calls got an answer given before"),
+        (
+            {"cache_nanos": 1},
+            (None, 0.004),
+            (
+                "equal calls got an answer given before; answers to similar questions"
+                " at most 0.40 % wrong"
+            ),
+        ),
+        (
+            {"routing_nanos": 1, "fallback_nanos": 1},
+            (None, None),
+            "cheaper models that ceilings chose not measured; fallbacks not measured",
+        ),
+        ({"routing_nanos": -1, "fallback_nanos": -1}, (None, None), ""),
+    ],
+)
+def test_the_quality_of_cheaper_answers_is_said_as_far_as_it_is_known(
+    sums: dict[str, int], bounds: tuple[float | None, float | None], words: str
+) -> None:
+    headline = savings_headline(SavingsSums(cost_nanos=9, list_nanos=9, **sums))
+
+    text = f"Quality of cheaper answers: {words}." if words else ""
+    assert quality_sentence(headline, *bounds) == text
 
 
 def test_the_cost_of_running_the_gateway_is_taken_off_in_words() -> None:

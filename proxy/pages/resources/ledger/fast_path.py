@@ -58,6 +58,20 @@ class FastPathResource(Resource):
         )
         return await self._ask.view("fast path", fast_path_view, question, finish)
 
+    async def quality_bounds(
+        self, viewer: Viewer, team: str | None
+    ) -> tuple[float | None, float | None]:
+        """The largest bounds on answers lost by small models, and on wrong similar ones.
+
+        Each is None where this process knows none.
+        """
+        losses = (proof for proof in self._proved_losses(viewer, team) if proof.judged_calls)
+        similar = (proof for proof in await self._similar_proofs(viewer, team) if proof.is_served)
+        return (
+            max((proof.proved_loss for proof in losses), default=None),
+            max((proof.bound for proof in similar), default=None),
+        )
+
     def _proved_losses(self, viewer: Viewer, team_only: str | None) -> Iterator[ProvedLoss]:
         """The bounds of the viewer's teams."""
         small_first = self.small_first()

@@ -1,3 +1,4 @@
+import asyncio
 from collections import OrderedDict, deque
 from types import SimpleNamespace
 from typing import cast
@@ -21,7 +22,7 @@ from proxy.store.sql.ids import id_floor
 from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.store import Store
 from slo.policies.answer_cache import AnswerCachePolicy
-from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
+from tests.fakes.admin_api import ADMIN, DAY, NOW, AdminApi, of_team
 from tests.fakes.receipts import a_receipt
 
 
@@ -72,6 +73,18 @@ def test_a_viewer_reads_rules_calls_savings_and_bounds_of_own_teams(api: AdminAp
     assert (body["saved_nanos"], body["parts"][0]["part"]) == (5, "cache")
     assert [(bound["team"], bound["max_loss"]) for bound in body["proved"]] == [("a", 0.02)]
     assert [(proof["team"], proof["bound"]) for proof in body["similar"]] == [("a", 1.0)]
+
+
+def test_the_quality_of_small_models_is_known_once_answers_were_compared() -> None:
+    control = new_control(LossPromise(max_loss=0.02, error=JudgeError(0.1, 0.1)))
+    states = OrderedDict({("a", "mini"): TeamControl(control)})
+    resource = FastPathResource(cast("StoreQuestions", None), lambda: NOW)
+    resource.small_first = lambda: cast("SmallFirstRouting", SimpleNamespace(states=states))
+
+    assert asyncio.run(resource.quality_bounds(ADMIN, None)) == (None, None)
+    control.calls, control.small, control.judged = 100, 10, 20
+    assert asyncio.run(resource.quality_bounds(ADMIN, "a")) == (control.proved_loss(), None)
+    assert asyncio.run(resource.quality_bounds(of_team("b"), None)) == (None, None)
 
 
 def test_an_admin_reads_all_teams_and_may_filter_one(api: AdminApi) -> None:
