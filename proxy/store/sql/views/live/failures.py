@@ -88,9 +88,11 @@ def _first_failures(
     is_later = (
         and_(_CALLS.route == route, _CALLS.call_id > last) for route, last in answered.items()
     )
+    oldest = min(answered.values())
+    later = replace(search, since=id_time(oldest)) if oldest else search
     query = (
         select(_CALLS.route, func.min(_CALLS.call_id))
-        .where(*_in_period(search), _IS_FAILED, or_(*is_later))
+        .where(*_in_period(later), _IS_FAILED, or_(*is_later))
         .group_by(_CALLS.route)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
