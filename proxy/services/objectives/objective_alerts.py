@@ -80,7 +80,9 @@ class ObjectiveAlerts:
         own, self._open = self._open, {}
         over: list[Alert] = []
         names = {
-            key: track.name for track in tracks for key in (_move_key(track), *_finding_keys(track))
+            key: track.name
+            for track in tracks
+            for key in (*_move_keys(track), *_finding_keys(track))
         }
         for key, name in names.items():
             alerts_by_id = {
@@ -105,23 +107,47 @@ class ObjectiveAlerts:
     def alerts_of_move(self, track: TrackedObjective, move: StateChange, calls: int) -> list[Alert]:
         """Alerts of a change of level: that it began, that it changed, or that it ended.
 
+        A pin has an alert of its own: the one about what was wrong before goes on beside it.
+
         Args:
             calls: Calls that fell back for this objective since the process began.
         """
-        key = _move_key(track)
-        open_alert = self._open.get(key)
         if track.objective.enforce is Enforce.OBSERVE:
             return []
+        move_key, pin_key = _move_keys(track)
         if move.after is ControllerState.HEALTHY:
-            fell_back = calls - self._counts_at_start.pop(key, calls)
-            done = (
-                f"{quantity(fell_back, 'call')} fell back here;"
-                " new ones use the model they ask for."
-            )
-            return [] if open_alert is None else [resolve_alert(self._open.pop(key), move.at, done)]
-        is_pin = ControllerState.PINNED in (move.before, move.after)
-        if open_alert is not None and move.level == move.level_before and not is_pin:
-            return []  # the open alert says where calls go
+            return [
+                *self._end_of_move(pin_key, move, calls),
+                *self._end_of_move(move_key, move, calls),
+            ]
+        if move.after is ControllerState.PINNED:
+            return self._alerts_of_level(pin_key, track, move, calls)
+        ended = self._end_of_move(pin_key, move, calls)
+        open_alert = self._open.get(move_key)
+        was_pinned = move.before is ControllerState.PINNED
+        if open_alert is not None and (
+            open_alert.title == _move_title(track, move)
+            if was_pinned
+            else move.level == move.level_before
+        ):
+            return ended  # the open alert says where calls go
+        return [*ended, *self._alerts_of_level(move_key, track, move, calls)]
+
+    def _end_of_move(self, key: str, move: StateChange, calls: int) -> list[Alert]:
+        """The end of a reroute or of a pin; nothing where none is open."""
+        fell_back = calls - self._counts_at_start.pop(key, calls)
+        if key not in self._open:
+            return []
+        goes_on = "" if move.after is ControllerState.HEALTHY else "the objective decides again."
+        done = goes_on or "new ones use the model they ask for."
+        text = f"{quantity(fell_back, 'call')} fell back here; {done}"
+        return [resolve_alert(self._open.pop(key), move.at, text)]
+
+    def _alerts_of_level(
+        self, key: str, track: TrackedObjective, move: StateChange, calls: int
+    ) -> list[Alert]:
+        """The alert of a new level, and the end of the one about the level before."""
+        open_alert = self._open.get(key)
         self._counts_at_start.setdefault(key, calls)
         alert = _move_alert(track, move, stable_id(key, f"{move.at:.0f}"))
         if open_alert is not None and (open_alert.title, open_alert.facts) == (
@@ -135,7 +161,7 @@ class ObjectiveAlerts:
 
     def alerts_of_withdrawal(self, tracks: Iterable[TrackedObjective], now: float) -> list[Alert]:
         """Ends the open alerts of objectives that were removed."""
-        keys = [key for track in tracks for key in (_move_key(track), *_finding_keys(track))]
+        keys = [key for track in tracks for key in (*_move_keys(track), *_finding_keys(track))]
         done = "Its objective was removed."
         return [resolve_alert(self._open.pop(key), now, done) for key in keys if key in self._open]
 
@@ -157,17 +183,13 @@ class ObjectiveAlerts:
         for track in tracks:
             if track.objective.enforce is Enforce.OBSERVE:
                 continue
-            snapshot, move = judge.snapshots.get(track.name), _move_key(track)
-            if (
-                move in self._open
-                and snapshot is not None
-                and snapshot.state is ControllerState.HEALTHY
-            ):
-                alerts.append(
-                    resolve_alert(
-                        self._open.pop(move), now, "New calls use the model they ask for."
-                    )
-                )
+            snapshot = judge.snapshots.get(track.name)
+            is_healthy = snapshot is not None and snapshot.state is ControllerState.HEALTHY
+            alerts += [
+                resolve_alert(self._open.pop(key), now, "New calls use the model they ask for.")
+                for key in _move_keys(track)
+                if is_healthy and key in self._open
+            ]
             for key, burn_alert in _finding_keys(track).items():
                 if burn_alert is None:
                     finding = _floor_finding(track, judge, now, is_open=key in self._open)
@@ -212,9 +234,9 @@ class ObjectiveAlerts:
         return [alert]
 
 
-def _move_key(track: TrackedObjective) -> str:
-    """The key of its reroute alert."""
-    return f"move/{track.name}"
+def _move_keys(track: TrackedObjective) -> tuple[str, str]:
+    """The keys of its reroute alert, and of the alert of its pin."""
+    return f"move/{track.name}", f"pin/{track.name}"
 
 
 def _finding_keys(track: TrackedObjective) -> dict[str, BurnAlert | None]:

@@ -23,10 +23,14 @@ FLOOR = track_objective(
 
 
 def move(
-    after: ControllerState, level: int = 0, time: float = START, before: int = 0
+    after: ControllerState,
+    level: int = 0,
+    time: float = START,
+    before: int = 0,
+    state_before: ControllerState = ControllerState.HEALTHY,
 ) -> StateChange:
     return StateChange(
-        before=ControllerState.HEALTHY,
+        before=state_before,
         after=after,
         level_before=before,
         level=level,
@@ -169,6 +173,45 @@ def test_a_pin_to_a_level_names_the_level():
 
     assert alert.title == "chat-ttft is pinned to small, fallback level 2"
     assert alert.severity is Severity.NOTE
+
+
+def test_a_pin_and_its_release_leave_the_alert_that_was_open_before() -> None:
+    news = ObjectiveAlerts()
+    (open_before,) = news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
+    (pinned,) = news.alerts_of_move(
+        TRACK, move(ControllerState.PINNED, 2, START + 60, 1, ControllerState.DEGRADED), 5
+    )
+    assert (pinned.severity, pinned.is_open) == (Severity.NOTE, True)
+    assert news.open_ids == [open_before.id, pinned.id]
+
+    back = move(ControllerState.DEGRADED, 1, START + 120, 2, ControllerState.PINNED)
+    (released,) = news.alerts_of_move(TRACK, back, 9)
+    assert (released.id, released.is_open) == (pinned.id, False)
+    assert released.action == "4 calls fell back here; the objective decides again."
+    assert news.open_ids == [open_before.id]
+
+
+def test_a_pin_of_another_process_is_known_after_a_restart_beside_the_open_alert() -> None:
+    news, heir = ObjectiveAlerts(), ObjectiveAlerts()
+    moved = news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
+    pin = move(ControllerState.PINNED, 2, START + 60, 1, ControllerState.DEGRADED)
+    pinned = news.alerts_of_move(TRACK, pin, 0)
+
+    assert heir.resume([TRACK], [*moved, *pinned], (), START + 90) == []
+    assert heir.open_ids == [moved[0].id, pinned[0].id]
+    assert heir.alerts_of_move(TRACK, pin, 0) == []
+
+
+def test_a_burn_alert_goes_on_through_a_pin_and_its_release() -> None:
+    story = ObjectiveHistory()
+    (burnt,) = story.goes_on(600, bad=9)
+    pin = move(ControllerState.PINNED, 1, story.now)
+    release = move(ControllerState.HEALTHY, 0, story.now + 60, 1, ControllerState.PINNED)
+    told = story.news.alerts_of_move(TRACK, pin, 0) + story.news.alerts_of_move(TRACK, release, 0)
+
+    assert burnt.id not in {alert.id for alert in told}
+    assert story.goes_on(60, bad=9) == []
+    assert story.news.open_ids == [burnt.id]
 
 
 def test_alerts_sent_by_one_process_are_not_sent_again_by_another():
