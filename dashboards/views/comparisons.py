@@ -15,6 +15,7 @@ Comparison = Literal["previous", "month"]
 """``previous`` is as long and ends where the period begins, ``month`` the same days a month ago."""
 
 _DAY: Final = timedelta(days=1)
+_HOUR_S: Final = 3_600
 _DASH: Final = "–"  # noqa: RUF001 - the sign of ranges
 
 
@@ -36,6 +37,25 @@ def begun_part(period: ReportPeriod, today: date) -> ReportPeriod:
     """The days of a period up to today; all of one that is over, or has not begun."""
     end = min(period.end, today + _DAY)
     return replace(period, end=end) if end > period.first else period
+
+
+def compared_bounds(
+    period: ReportPeriod, earlier: ReportPeriod, now: float | None
+) -> tuple[int, int]:
+    """Bounds of the earlier period: of one of as many days that goes on, to the same hour.
+
+    The hour that goes on is in the later period alone, but for the first of a day.
+
+    Args:
+        now: Seconds since the epoch; None for whole days.
+    """
+    (start, end), (midnight, midnight_after) = earlier.bounds, period.days[-1].bounds
+    if now is None or not midnight <= now < midnight_after:
+        return start, end
+    if len(period.days) != len(earlier.days):
+        return start, end
+    hours = max(int(now - midnight) // _HOUR_S, 1)
+    return start, min(end, earlier.days[-1].bounds[0] + hours * _HOUR_S)
 
 
 def compared_edges(
@@ -71,20 +91,25 @@ def _hours_of(
 class MonthForecasts:
     """Forecasts of a day's month, all by the costs between the same edges.
 
+    Args:
+        now: Seconds since the epoch, up to whose hour the last day a month ago is compared; None
+            for all of it.
+
     Attributes:
         edges: Edges of the buckets that they are made of.
     """
 
-    def __init__(self, today: date, zone: str) -> None:
+    def __init__(self, today: date, zone: str, now: float | None = None) -> None:
         month = ReportPeriod(first=today.replace(day=1), end=today + _DAY, zone=zone)
         self._before = compared_period(month, "month")
         # Days of UTC are what rollups hold; a mean of four needs no other.
         past = ReportPeriod(first=today - timedelta(days=FORECAST_DAYS), end=today, zone="UTC")
-        periods = month, month.days[-1], self._before, *past.days
-        self.edges = sorted({edge for period in periods for edge in period.bounds})
+        before = compared_bounds(month, self._before, now)
+        bounds = [month.bounds, month.days[-1].bounds, before, *(day.bounds for day in past.days)]
+        self.edges = sorted({edge for both in bounds for edge in both})
         places = {edge: place for place, edge in enumerate(self.edges)}
         self._today, self._days = today, [day.first for day in past.days]
-        self._parts = [slice(*(places[edge] for edge in period.bounds)) for period in periods]
+        self._parts = [slice(*(places[edge] for edge in both)) for both in bounds]
 
     def of(self, nanos: Sequence[int | None]) -> MonthForecast:
         """The forecast by the costs of the buckets, None for unknown."""

@@ -208,6 +208,8 @@ class CostsView:
         before: Sums of the period that this one is compared with.
         before_first: The first day of that period.
         before_last: Its last day, included.
+        before_end: Time at which it ends, in seconds since the epoch: on its last day at the hour
+            of now where the period goes on.
         before_nanos: Known cost of those of its buckets that stand for these, in their order, at
             most as many; null where no call has a known price.
         unattributed_nanos: Cost of calls that name no feature.
@@ -232,6 +234,7 @@ class CostsView:
     before: CostAmounts
     before_first: date
     before_last: date
+    before_end: int
     before_nanos: Sequence[int | None]
     unattributed_nanos: int
     unattributed_share: float | None

@@ -61,6 +61,7 @@ def costs_of(period: ReportPeriod, *series: tuple[str, int, int], **changes: Any
         "before": cost_amounts(before),
         "before_first": earlier.first,
         "before_last": earlier.days[-1].first,
+        "before_end": earlier.bounds[1],
         "before_nanos": (),
         "unattributed_nanos": 0,
         "unattributed_share": None,

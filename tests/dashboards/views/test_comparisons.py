@@ -10,6 +10,7 @@ from dashboards.reports import ReportPeriod
 from dashboards.views.comparisons import (
     MonthForecasts,
     begun_part,
+    compared_bounds,
     compared_edges,
     compared_period,
     comparison_name,
@@ -105,6 +106,30 @@ def test_hours_stand_for_those_as_long_after_midnight_although_clocks_changed(
         assert before[midnight + 5 * 3_600] == start + 5 * 3_600
     changed, start = period.days[1].bounds, earlier.days[1].bounds[0]
     assert before[changed[1] - 3_600] == start + last_hour * 3_600
+
+
+@pytest.mark.parametrize(
+    ("minutes", "hours"), [(0, 1), (59, 1), (13 * 60 + 59, 13), (24 * 60 - 1, 23), (24 * 60, 24)]
+)
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
+def test_period_that_goes_on_is_compared_to_the_same_hour_of_the_earlier_last_day(
+    minutes: int, hours: int, zone: str
+) -> None:
+    period = a_period("2026-11-01", "2026-11-15", zone)
+    earlier = a_period("2026-10-01", "2026-10-15", zone)
+    now = period.days[-1].bounds[0] + 60 * minutes
+    start, last_day = earlier.bounds[0], earlier.days[-1].bounds[0]
+
+    assert compared_bounds(period, earlier, now) == (start, last_day + hours * 3_600)
+
+
+def test_period_that_is_over_or_has_another_length_is_compared_with_whole_days() -> None:
+    march = a_period("2026-03-01", "2026-03-31")
+    february = a_period("2026-02-01", "2026-02-28")
+    noon = march.days[-1].bounds[0] + 43_200
+
+    assert compared_bounds(march, february, noon) == february.bounds
+    assert compared_bounds(march, march, None) == march.bounds
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])

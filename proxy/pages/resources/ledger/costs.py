@@ -107,6 +107,7 @@ class Costs(Resource):
             only=query.spend_filter(viewer, providers),
             providers=providers,
             today=local_day(now, period.zone),
+            now=now,
             compare=query.compare,
             across=None if query.across == query.by else query.across,
             rows=query.row_range,

@@ -99,6 +99,7 @@ def costs_over_time(
             only=only,
             providers=question.providers,
             today=question.today,
+            now=question.now,
             compare="month" if period.first.day == 1 else "previous",
         ),
     )

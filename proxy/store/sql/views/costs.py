@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from dashboards.cost_reports import CostSums
 from dashboards.reports import ReportPeriod, SpendFilter
@@ -14,6 +14,7 @@ from dashboards.views.comparisons import (
     Comparison,
     MonthForecasts,
     begun_part,
+    compared_bounds,
     compared_edges,
     compared_period,
 )
@@ -51,7 +52,7 @@ from proxy.store.sql.rollups.value_sums import (
     sums_by,
 )
 from proxy.store.sql.views.readers import Readers
-from proxy.store.sql.views.series import SeriesQuestion, series_name, value_dimension
+from proxy.store.sql.views.series import SeriesQuestion, series_name, value_dimension, value_names
 from slo.usage import Usage
 
 ROWS_SHOWN: Final = 20
@@ -66,6 +67,8 @@ class CostsQuestion(SeriesQuestion[CostDimension]):
 
     Attributes:
         today: The day of now in the period's time zone.
+        now: Seconds since the epoch, up to whose hour the earlier period is compared where this
+            one goes on; None for whole days.
         compare: The period that this one is compared with.
         across: The dimension of the table's columns; None for none.
         rows: The rows of the table.
@@ -73,6 +76,7 @@ class CostsQuestion(SeriesQuestion[CostDimension]):
     """
 
     today: date
+    now: float | None = None
     compare: Comparison = "previous"
     across: CostDimension | None = None
     rows: ValueRange = DEAREST_ROWS
@@ -123,9 +127,10 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     """Costs of a period beside an earlier one; blocks."""
     earlier = question.earlier
     earlier_edges = compared_edges(question.buckets, question.period_to_today, earlier)
+    bounds = compared_bounds(question.period_to_today, earlier, question.now)
     edges = question.buckets.edges
     with read_transaction(readers.engine, is_snapshot=True) as connection:
-        reader = SpendReader(connection, earlier.bounds, edges, question.only)
+        reader = SpendReader(connection, bounds, edges, question.only)
         rows = _ranked_rows(connection, reader, question)
         columns = _ranked_columns(connection, reader, question, rows.page)
         by_bucket = reader.by_bucket(question.dimension, rows.dearest)
@@ -145,6 +150,7 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         before=_amounts(total[0]),
         before_first=earlier.first,
         before_last=earlier.days[-1].first,
+        before_end=bounds[1],
         before_nanos=before[:size],
         unattributed_nanos=total[1].get("unattributed_nanos", 0),
         unattributed_share=share(total[1].get("unattributed_nanos", 0), whole.priced_nanos),
@@ -170,7 +176,7 @@ def _ranked_rows(
         return _RankedRows(sums, dearest, page, count, {})
     sums = reader.by_value(dimension, None)
     values = {value for _, value in sums}
-    names = _names(connection, question.by, values)
+    names = value_names(connection, question.by, values)
     dearest = [*largest_values(sums, "cost_nanos", question.top, bucket=1)]
     text = some.find.lower()
     matching = [value for value in values if text in value_label(value, names).lower()]
@@ -208,7 +214,7 @@ def _ranked_columns(
         (value for _, value in totals), key=lambda value: _rank(totals, value, some, {})
     )
     page = ranked[some.first :][: some.count]
-    return _RankedColumns(sums, page, len(ranked), _names(connection, question.across, page))
+    return _RankedColumns(sums, page, len(ranked), value_names(connection, question.across, page))
 
 
 def _pairs(
@@ -327,30 +333,9 @@ def _table_row(name: Mapping[str, Any], numbers: _RowNumbers, *, has_rest: bool)
 def _filter_names(connection: Connection, only: SpendFilter) -> dict[str, str]:
     """Names of the teams and keys that are filtered by, as far as their teams are visible."""
     filters, teams = only.values, only.teams
-    return _names(connection, "team", filters.get("team", ()), teams) | _names(
+    return value_names(connection, "team", filters.get("team", ()), teams) | value_names(
         connection, "key", filters.get("key", ()), teams
     )
-
-
-def _names(
-    connection: Connection,
-    by: CostDimension,
-    values: Collection[str],
-    teams: Collection[str] | None = None,
-) -> dict[str, str]:
-    """Names of the values that are ids.
-
-    Args:
-        teams: The teams that may be named, with their keys; None for all.
-    """
-    owners = {"team": schema.teams.c.id, "key": schema.keys.c.team}
-    if by not in owners or not values:
-        return {}
-    table = owners[by].table.c
-    query = select(table.id, table.name).where(table.id.in_(sorted(values)))
-    if teams is not None:
-        query = query.where(owners[by].in_(sorted(teams)))
-    return {row.id: row.name for row in connection.execute(query)}
 
 
 def _series(rows: _RankedRows, by_bucket: Sums, size: int) -> list[CostSeries]:
@@ -378,7 +363,7 @@ def _layer(
 
 
 def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
-    forecasts = MonthForecasts(question.today, question.period.zone)
+    forecasts = MonthForecasts(question.today, question.period.zone, question.now)
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         return forecasts.of(costs_by_bucket(connection, forecasts.edges, question.only))
 

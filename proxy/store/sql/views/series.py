@@ -1,13 +1,16 @@
 """Queries for figures over time by the values of one dimension, shared by several views."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, cast
 
+from sqlalchemy import Connection, select
+
 from dashboards.report_periods import TimeBuckets
 from dashboards.reports import Part, ReportPeriod, SpendFilter
 from dashboards.views.costs import NO_VALUE, OTHERS, value_label
+from proxy.store.sql import schema
 from proxy.store.sql.rollups.spend_sums import ValueDimension
 from proxy.store.sql.rollups.value_sums import OTHER_VALUES
 
@@ -74,3 +77,24 @@ def series_name(value: str, names: Mapping[str, str]) -> Mapping[str, Any]:
         "name": OTHERS if is_others else value_label(value, names),
         "is_others": is_others,
     }
+
+
+def value_names(
+    connection: Connection,
+    by: str,
+    values: Collection[str],
+    teams: Collection[str] | None = None,
+) -> dict[str, str]:
+    """Names of the values that are ids.
+
+    Args:
+        teams: The teams that may be named, with their keys; None for all.
+    """
+    owners = {"team": schema.teams.c.id, "key": schema.keys.c.team}
+    if by not in owners or not values:
+        return {}
+    table = owners[by].table.c
+    query = select(table.id, table.name).where(table.id.in_(sorted(values)))
+    if teams is not None:
+        query = query.where(owners[by].in_(sorted(teams)))
+    return {row.id: row.name for row in connection.execute(query)}

@@ -147,7 +147,8 @@ def test_the_current_month_is_forecast_whatever_the_period(api: AdminApi) -> Non
     assert (month["month"], month["spent_nanos"]) == ("2026-11", 26 * DOLLAR)
     assert month["forecast_nanos"] == 30 * DOLLAR
     assert month["low_nanos"] == month["high_nanos"] == 30 * DOLLAR
-    assert (month["before_nanos"], month["before_first"]) == (26 * DOLLAR, "2026-10-01")
+    # The call at the hour of now a month ago is beside none.
+    assert (month["before_nanos"], month["before_first"]) == (25 * DOLLAR, "2026-10-01")
     assert month["before_last"] == "2026-10-26"
     assert month["known_days"] == 28
 
@@ -165,16 +166,22 @@ def test_costs_of_calls_without_a_price_are_unknown_and_not_nothing(api: AdminAp
 def test_costs_of_a_month_so_far_are_beside_the_same_days_a_month_ago(
     api: AdminApi, last: str
 ) -> None:
-    api.keep(a_call(1, 1, cost_nanos=5), a_call(2, 27, cost_nanos=7), a_call(3, 31, cost_nanos=11))
+    hour = 1 / 24
+    api.keep(
+        a_call(1, 1, cost_nanos=5),
+        a_call(2, 27, cost_nanos=7),
+        a_call(3, 31 + hour, cost_nanos=11),
+        a_call(4, 31 - hour, cost_nanos=13),
+    )
     days = {"from": "2026-11-01", "to": last}
     before = {
         compare: api.ok("/costs", compare=compare, **days) for compare in ("previous", "month")
     }
     month = before["month"]
 
-    assert (before["previous"]["before"]["cost_nanos"], month["before"]["cost_nanos"]) == (18, 11)
+    assert (before["previous"]["before"]["cost_nanos"], month["before"]["cost_nanos"]) == (31, 11)
     assert (month["before_first"], month["before_last"]) == ("2026-10-01", "2026-10-26")
-    assert (len(month["before_nanos"]), sum(month["before_nanos"])) == (26, 11)
+    assert (len(month["before_nanos"]), sum(month["before_nanos"])) == (26, 24)
 
 
 @pytest.mark.parametrize(
