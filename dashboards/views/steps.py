@@ -7,6 +7,7 @@ from typing import Final, Literal, get_args
 StepKind = Literal[
     "layout",
     "equal_calls",
+    "cheaper_model",
     "cache_misses",
     "budget",
     "unpriced",

@@ -24,6 +24,7 @@ from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.rollups.rollup_tables import rollup_fast_path
 from proxy.store.sql.rollups.spend_filters import filter_conditions
 from proxy.store.sql.views.readers import Readers
+from slo.objectives.objective import Objective
 from slo.policies.answer_cache import AnswerCachePolicy, answer_cache_of
 from slo.policies.drafts import DraftRule, drafting_model
 from slo.policies.fast_path_switches import SwitchedPart, split_switches
@@ -49,12 +50,13 @@ PartSums = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastPathRules:
-    """The rules of the policies in force."""
+    """The rules of the policies in force, and the objectives, whose ladders name models."""
 
     answer_cache: Sequence[AnswerCachePolicy] = ()
     small_first: Sequence[SmallFirst] = ()
     drafts: Sequence[DraftRule] = ()
     stream_continuation: Sequence[StreamContinuation] = ()
+    objectives: Sequence[Objective] = ()
 
     @classmethod
     def of(cls, policies: Policies) -> "FastPathRules":
@@ -64,6 +66,7 @@ class FastPathRules:
             small_first=policies.small_first,
             drafts=policies.drafts,
             stream_continuation=policies.stream_continuation,
+            objectives=policies.objectives,
         )
 
 

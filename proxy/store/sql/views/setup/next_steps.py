@@ -7,6 +7,7 @@ layout                expected by the proposal, on the calls of its family
 equal calls           share of the newest calls that repeat, of what the feature cost
 cache misses          known cost of what was not read from the cache, for a reason that developers
                       can change; where a layout waits, that is the step
+cheaper model         same tokens at the list price of a model that a ladder names
 all others            unknown: nothing was tried yet that could tell
 ====================  ==========================================================================
 """
@@ -38,6 +39,7 @@ from proxy.store.sql.views.counted_savings import CountedSavings, SavingsScope, 
 from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.sql.views.readers import Readers
 from proxy.store.sql.views.savings_sums import first_quarter
+from proxy.store.sql.views.setup.cheaper_models import cheaper_model_steps, main_models
 from proxy.store.sql.views.setup.repeated_calls import RepeatedCalls, repeated_calls
 from slo.alert import single_line
 from slo.policies.answer_cache import answer_cache_of
@@ -143,6 +145,7 @@ def next_steps(
         if question.viewer.may(Action.SEE_CALLS):
             details = _miss_details(connection, [row.example for row in dearest.values()])
         repeated = repeated_calls(connection, scope.period.bounds, scope.only)
+        uses = main_models(connection, scope.period.bounds, scope.only)
     days = 0.0 if first is None else (min(scope.period.bounds[1], question.now) - first) / _DAY_S
     layouts = list(_layout_steps(readers, question, counted, places))
     waiting = {(step.team, step.feature) for step in layouts}
@@ -150,6 +153,9 @@ def next_steps(
         *layouts,
         *_miss_steps(dearest, details, places, waiting),
         *_equal_call_steps(question, places, repeated),
+        *cheaper_model_steps(
+            uses, question.rules, scope.catalog.value, names, scope.period.bounds[1]
+        ),
         *_budget_steps(question.budgets),
         *_unnamed_steps(counted, places),
         *_unused_part_steps(readers, question, places),
