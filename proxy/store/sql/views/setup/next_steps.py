@@ -7,6 +7,7 @@ layout                expected by the proposal, on the calls of its family
 equal calls           share of the newest calls that repeat, of what the feature cost
 cache misses          known cost of what was not read from the cache, for a reason that developers
                       can change; where a layout waits, that is the step
+compaction            share of tokens that dry runs would not have sent, of what the feature cost
 cheaper model         same tokens at the list price of a model that a ladder names
 all others            unknown: nothing was tried yet that could tell
 ====================  ==========================================================================
@@ -40,6 +41,7 @@ from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.sql.views.readers import Readers
 from proxy.store.sql.views.savings_sums import first_quarter
 from proxy.store.sql.views.setup.cheaper_models import cheaper_model_steps, main_models
+from proxy.store.sql.views.setup.compaction_dry_runs import DryRunTokens, dry_run_tokens
 from proxy.store.sql.views.setup.repeated_calls import RepeatedCalls, repeated_calls
 from slo.alert import single_line
 from slo.policies.answer_cache import answer_cache_of
@@ -145,6 +147,7 @@ def next_steps(
         if question.viewer.may(Action.SEE_CALLS):
             details = _miss_details(connection, [row.example for row in dearest.values()])
         repeated = repeated_calls(connection, scope.period.bounds, scope.only)
+        dry_runs = dry_run_tokens(connection, scope.period.bounds, scope.only)
         uses = main_models(connection, scope.period.bounds, scope.only)
     days = 0.0 if first is None else (min(scope.period.bounds[1], question.now) - first) / _DAY_S
     layouts = list(_layout_steps(readers, question, counted, places))
@@ -158,7 +161,7 @@ def next_steps(
         ),
         *_budget_steps(question.budgets),
         *_unnamed_steps(counted, places),
-        *_unused_part_steps(readers, question, places),
+        *_unused_part_steps(readers, question, places, dry_runs),
     ]
     return rank_steps(
         replace(step, month_nanos=month_saving(step.saved_nanos, days)) for step in steps
@@ -355,7 +358,10 @@ def _unnamed_steps(counted: CountedSavings, places: Sequence[_Place]) -> Iterato
 
 
 def _unused_part_steps(
-    readers: Readers, question: StepsQuestion, places: Sequence[_Place]
+    readers: Readers,
+    question: StepsQuestion,
+    places: Sequence[_Place],
+    dry_runs: Mapping[tuple[str, str], DryRunTokens],
 ) -> Iterator[NextStep]:
     """Features without planning, and those with long prompts without compaction."""
     states, settings = readers.layouts.states(), readers.compactions.all_settings()
@@ -376,11 +382,16 @@ def _unused_part_steps(
         mean = place.sums.prompt_tokens // place.sums.calls
         is_long = place.sums.calls >= _MIN_LONG_CALLS and mean >= _LONG_PROMPT_TOKENS
         if is_long and mode is CompactionMode.OFF:
+            dry = dry_runs.get((place.team, place.feature), DryRunTokens())
+            saved = dry.saved_nanos(place.sums.cost_nanos)
             yield NextStep(
                 kind="compaction",
                 title=f"Shorten the long conversations of {place.title}",
                 effect=f"Compaction is off, and a call has {mean:,} prompt tokens on average",
-                basis="Nothing was compacted yet, so nothing was measured",
+                basis=dry.basis,
+                saved_nanos=saved,
+                nanos_per_1k_calls=None if saved is None else saved * _CALLS // place.sums.calls,
+                bound="" if saved is None else "at most",
                 cost_nanos=place.sums.cost_nanos,
                 **place.names,
                 link=f"{place.link}#compaction-title",

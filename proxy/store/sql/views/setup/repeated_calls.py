@@ -9,7 +9,7 @@ from dashboards.reports import SpendFilter
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.rollups.spend_filters import filter_conditions
+from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions
 
 #: Attempts among which they are looked for, the newest of all teams.
 MAX_ATTEMPTS: Final = 2_000
@@ -56,13 +56,13 @@ def repeated_calls(
     return sums
 
 
-def _newest(
-    connection: Connection, period: tuple[int, int], only: SpendFilter
-) -> Sequence[Sequence[Any]]:
-    """Cost, team, feature, endpoint, model and fingerprint of the newest calls with a body."""
+def newest_attempts(period: tuple[int, int]) -> Columns:
+    """The columns of the newest attempts of a period, of all teams.
+
+    They are bounded before they are filtered: a team of few calls must not have all others' read.
+    """
     calls = schema.calls.c
-    # Bounded before it is filtered: a team of few calls must not have all others' read.
-    newest = (
+    return (
         select(schema.calls)
         .where(calls.call_id >= id_floor(period[0]), calls.call_id < id_floor(period[1]))
         .order_by(calls.call_id.desc())
@@ -70,6 +70,13 @@ def _newest(
         .subquery("newest")
         .c
     )
+
+
+def _newest(
+    connection: Connection, period: tuple[int, int], only: SpendFilter
+) -> Sequence[Sequence[Any]]:
+    """Cost, team, feature, endpoint, model and fingerprint of the newest calls with a body."""
+    newest = newest_attempts(period)
     query = (
         select(
             newest.cost_nanos,

@@ -167,4 +167,16 @@ def test_long_prompts_without_compaction_are_a_step(store: Store) -> None:
         "/admin/layouts/team_0/chat#compaction-title",
     )
     assert "8,000 prompt tokens on average" in step.effect
+    assert step.saved_nanos is None
+    assert "x-thriftgate-compaction: dry-run" in step.basis
     assert steps(store, compaction=CompactionMode.FACTS) == []
+
+
+def test_a_dry_run_says_what_compaction_would_save_at_most(store: Store) -> None:
+    long = {"usage": Usage(input=8_000, output=9)}
+    dry = {"compaction": "facts", "compaction_why": "dry_run: pays"}
+    keep(store, *[long] * 19, long | dry | {"tokens_before": 8_000, "tokens_after": 6_000})
+    (step,) = steps(store)
+
+    assert (step.saved_nanos, step.nanos_per_1k_calls, step.bound) == (500, 25_000, "at most")
+    assert step.basis == "The share of tokens that 1 dry run would not have sent"
