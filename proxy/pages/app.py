@@ -108,13 +108,13 @@ async def pages_app(
     pages = FastAPI(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
-    can_answer = _route_check(reloader, context.route_health, ticks)
+    obstacle = _route_check(reloader, context.route_health, ticks)
     pages.include_router(health_router(*states, telemetry.prometheus_text))
     pages.include_router(
         models.router(
             lambda: reloader.snapshot.catalog,
             authenticate,
-            lambda model: any(map(can_answer, model.routes)),
+            lambda model: not all(map(obstacle, model.routes)),
         ),
         dependencies=[Depends(name_request)],
     )
@@ -144,14 +144,20 @@ def key_authentication(context: AppContext) -> Authenticate:
 
 def _route_check(
     reloader: Reloader, registry: RouteHealthRegistry, ticks: Callable[[], float]
-) -> Callable[[Route], bool]:
-    """True for a route that has the key it needs, is in service and is not failing now."""
+) -> Callable[[Route], str]:
+    """The reason that a route cannot answer now; "" for none."""
 
-    def can_answer(route: Route) -> bool:
-        has_key = route.upstream.name in reloader.snapshot.upstreams_with_keys
-        return has_key and not route.is_out and not registry.is_failing(route, ticks())
+    def obstacle(route: Route) -> str:
+        if route.is_out:
+            return "taken out"
+        if route.upstream.name not in reloader.snapshot.upstreams_with_keys:
+            return f"no key: set {route.upstream.key_env}" if route.upstream.key_env else "no key"
+        if not registry.is_failing(route, ticks()):
+            return ""
+        seconds = registry.health_of(route).breaker.seconds_until_admission(ticks())
+        return f"fails: breaker open, tried again in {seconds:.0f} s"
 
-    return can_answer
+    return obstacle
 
 
 AddErrorHandlers = Callable[[FastAPI], None]
@@ -233,7 +239,7 @@ def _operations(
     """The resources of objectives, budgets, features, models and settings."""
     (board, ask), opened, now = sources, context.opened, context.now
 
-    can_answer = _route_check(reloader, context.route_health, ticks)
+    obstacle = _route_check(reloader, context.route_health, ticks)
 
     async def record(change: AuditedChange) -> None:
         await opened.ask(opened.audit.append, change, now())
@@ -255,7 +261,7 @@ def _operations(
         taken_out=TakenOutResource(opened, ask, reloader, now),
         policies=StoredPoliciesResource(opened, ask, reloader, context.settings, now),
         models=ModelsResource(
-            lambda: reloader.snapshot.catalog, can_answer, context.settings.folder, now
+            lambda: reloader.snapshot.catalog, obstacle, context.settings.folder, now
         ),
         configuration=ConfigurationResource(
             context.settings, reloader, readiness, record, ask, now

@@ -187,6 +187,7 @@ class OperationPages(Pages):
             is_unpriced=is_unpriced,
             taken_out={f"{one.kind} {one.name}": one for one in taken_out},
             all_taken_out=taken_out,
+            failing=await self.operations.taken_out.failing(viewer),
             may_take_out=viewer.may(Action.CHANGE_CONFIGURATION),
             setup=await policy_setup(
                 self.operations.policies,

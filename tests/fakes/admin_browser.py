@@ -88,7 +88,7 @@ def operations(
         fast_path_switches=FastPathSwitchesResource(store, reloader, lambda: NOW),
         taken_out=TakenOutResource(store, ask, reloader, lambda: NOW),
         policies=StoredPoliciesResource(store, ask, reloader, Settings(), lambda: NOW),
-        models=ModelsResource(lambda: catalog, lambda _: True, folder, lambda: NOW),
+        models=ModelsResource(lambda: catalog, lambda _: "", folder, lambda: NOW),
         configuration=cast("ConfigurationResource", object()),
     )
 

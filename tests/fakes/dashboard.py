@@ -134,7 +134,7 @@ class Dashboard:
             fast_path_switches=FastPathSwitchesResource(store, reloader, self.now),
             taken_out=TakenOutResource(store, ask, reloader, self.now),
             policies=StoredPoliciesResource(store, ask, reloader, settings, self.now),
-            models=ModelsResource(self._catalog, lambda _: True, self.folder, self.now),
+            models=ModelsResource(self._catalog, lambda _: "", self.folder, self.now),
             configuration=ConfigurationResource(
                 settings, reloader, (list, reloader.notes), self._record, ask, self.now
             ),

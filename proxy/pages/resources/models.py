@@ -49,7 +49,8 @@ class RouteView:
         discount: Contracted part that is taken off, 0 to 1.
         window: Most prompt tokens; null where unknown.
         cache: Name of the cache's rules; "" where unknown.
-        can_answer: True if it has its key and is not failing now.
+        can_answer: True if it has its key, is in service and is not failing now.
+        obstacle: Reason why not; "" for none.
     """
 
     name: str
@@ -68,6 +69,7 @@ class RouteView:
     window: int | None
     cache: str
     can_answer: bool
+    obstacle: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,14 +137,14 @@ class ModelsResource(Resource):
     """Models and engines as viewers see them.
 
     Args:
-        can_answer: True if a route has its key and is not failing now.
+        obstacle: Reason that a route cannot answer now; "" for none.
         folder: The data folder, where gateways say what their engines do.
     """
 
     tag = "models"
 
     _catalog: Callable[[], Catalog]
-    _can_answer: Callable[[Route], bool]
+    _obstacle: Callable[[Route], str]
     _folder: Path
     _now: Clock
 
@@ -196,6 +198,7 @@ class ModelsResource(Resource):
     def _route(self, route: Route, now: float) -> RouteView:
         period = None if route.tariff is None else route.tariff.period(now)
         sheet = None if period is None else period.sheets.get("")
+        obstacle = self._obstacle(route)
         rates = {name: None if sheet is None else getattr(sheet.rates, name) for name in _RATES}
         return RouteView(
             name=route.name,
@@ -209,7 +212,8 @@ class ModelsResource(Resource):
             discount=0.0 if route.tariff is None else float(route.tariff.discount),
             window=route.window,
             cache=route.regime,
-            can_answer=self._can_answer(route),
+            can_answer=not obstacle,
+            obstacle=obstacle,
             cache_writes={
                 name: price
                 for name, field in _WRITES.items()

@@ -1,13 +1,15 @@
 """``/api/v1/taken-out``: routes and models that get no calls until they are put back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
 from dashboards.reports import SpendFilter
+from dashboards.views.minutes import RouteFailures
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import TakenOut
 from proxy.errors import CallerError
@@ -19,10 +21,12 @@ from proxy.reloading import Reloader
 from proxy.services.catalog_overlay import without_service
 from proxy.store.sql.settings.stored_policies import TAKEN_OUT, policy_changes
 from proxy.store.sql.views.calls import CallSearch
-from proxy.store.sql.views.live.failures import AlertCallsQuestion, alert_calls
+from proxy.store.sql.views.live.failures import AlertCallsQuestion, alert_calls, failures_view
 from proxy.store.store import Store
 
 _HOUR_S: Final = 3_600.0
+#: Routes with most failures that are told.
+_MAX_FAILING: Final = 50
 _ACTIONS: Final = policy_changes(TAKEN_OUT)
 
 
@@ -108,6 +112,22 @@ class TakenOutResource(Resource):
             for one in self._reloader.snapshot.taken_out
             if one.until is None or one.until > now
         ]
+
+    async def failing(self, viewer: Viewer) -> Mapping[str, RouteFailures]:
+        """Failures of the last hour by route, which tell what to take out; none where unknown."""
+        now = self._now()
+        only = SpendFilter(teams=viewer.teams, values={})
+        search = CallSearch(since=now - _HOUR_S, until=now, only=only)
+        sees_calls = viewer.may(Action.SEE_CALLS)
+        read = partial(
+            self._store.dashboard.read,
+            failures_view,
+            search,
+            has_words=sees_calls,
+            most=_MAX_FAILING,
+        )
+        failures = await self._ask("failing routes", read)
+        return {one.route: one for one in failures or ()}
 
     async def preview(self, viewer: Viewer, request: TakeOutRequest) -> TakeOutPreview:
         """The effect of taking a route or model out; raises as ``take_out``."""

@@ -24,7 +24,10 @@ BOB = Viewer(name="bob", role=Role.VIEWER)
 def resource(folder: Path) -> ModelsResource:
     catalog = read_catalog(Settings())
     return ModelsResource(
-        lambda: catalog, lambda route: route.upstream.name == "anthropic", folder, lambda: NOW
+        lambda: catalog,
+        lambda route: "" if route.upstream.name == "anthropic" else "no key",
+        folder,
+        lambda: NOW,
     )
 
 
@@ -38,7 +41,8 @@ def test_a_model_has_the_standard_prices_of_now(tmp_path: Path) -> None:
     assert route.input
     assert route.cache_read
     assert route.cache_read < route.input < route.cache_writes["5 min"] < route.cache_writes["1 h"]
-    assert not next(iter(result.values())).routes[0].can_answer
+    first = next(iter(result.values())).routes[0]
+    assert (first.can_answer, first.obstacle) == (False, "no key")
 
 
 def test_a_price_says_whose_file_it_is_of_and_how_long_it_holds(tmp_path: Path) -> None:
@@ -49,7 +53,7 @@ def test_a_price_says_whose_file_it_is_of_and_how_long_it_holds(tmp_path: Path) 
         '[[models]]\nid = "claude-sonnet-5-6"\nupstream = "anthropic"\n'
     )
     catalog = read_catalog(Settings(catalog=file))
-    models = ModelsResource(lambda: catalog, lambda _route: True, tmp_path, lambda: NOW)
+    models = ModelsResource(lambda: catalog, lambda _route: "", tmp_path, lambda: NOW)
     result = {model.id: model.routes[0] for model in asyncio.run(models.models(BOB))}
     shipped = next(model for name, model in result.items() if name.startswith("claude-sonnet"))
 

@@ -33,12 +33,13 @@ _IS_FAILED: Final = _CALLS.outcome.in_(sorted(FAILED))
 
 
 def failing_routes(
-    connection: Connection, search: CallSearch, *, has_words: bool
+    connection: Connection, search: CallSearch, *, has_words: bool, most: int = _MAX_ROUTES
 ) -> list[RouteFailures]:
     """Routes with failed attempts in a period, those with most first; blocks.
 
     Args:
         has_words: True if the upstreams' own words may be shown.
+        most: Routes that are wanted.
     """
     failed = func.sum(case((_IS_FAILED, 1), else_=0))
     last = func.max(case((_IS_FAILED, _CALLS.call_id)))
@@ -49,7 +50,7 @@ def failing_routes(
         .group_by(_CALLS.route)
         .having(failed > 0)
         .order_by(failed.desc(), _CALLS.route)
-        .limit(_MAX_ROUTES)
+        .limit(most)
     )
     routes = connection.execute(query).all()
     words = _words(connection, search, [row[0] for row in routes]) if routes else []
@@ -96,6 +97,15 @@ def _first_failures(
         .group_by(_CALLS.route)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def failures_view(
+    readers: Readers, search: CallSearch, *, has_words: bool, most: int
+) -> list[RouteFailures]:
+    """Routes with failed attempts among the newest of a period, as ``failing_routes``; blocks."""
+    with read_transaction(readers.engine) as connection:
+        newest = newest_part(connection, search)
+        return failing_routes(connection, newest, has_words=has_words, most=most)
 
 
 def failure_words(

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from dashboards.access import Role
+from proxy.records.receipt import Outcome
+from proxy.store.sql.ids import call_ids
 from proxy.store.sql.ledger.inserts import inserter
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard
@@ -34,13 +36,32 @@ def preview(dashboard: Dashboard, **fields: str) -> str:
 def test_a_preview_says_whose_calls_would_be_refused_and_counts_the_last_hour(
     dashboard: Dashboard,
 ) -> None:
-    call = a_receipt(0, route="openai/gpt-5.4", team=dashboard.own, started=NOW - 60)
+    call_id = call_ids()(NOW - 60)
+    call = a_receipt(0, call_id=call_id, route=OUT["name"], team=dashboard.own, started=NOW - 60)
     assert inserter(dashboard.store._engine)([call]) is None
     html = preview(dashboard, **OUT)
 
     assert "calls of gpt-5.4 would get 503" in html
+    assert "1 call ended there" in html
     assert "Refuse these calls with 503" in html
     assert "/admin/models/take-out" in html
+
+
+def test_the_page_of_models_says_since_when_a_route_fails_and_by_which_error(
+    dashboard: Dashboard,
+) -> None:
+    failed = a_receipt(
+        0, call_id=call_ids()(NOW - 60), route=OUT["name"], team=dashboard.own, started=NOW - 60,
+        outcome=Outcome.FAILED, error="upstream_overloaded",
+        upstream_error="529 overloaded_error: busy",
+    )  # fmt: skip
+    assert inserter(dashboard.store._engine)([failed]) is None
+    html = page(dashboard, "/models?q=gpt-5.4")
+
+    assert '<span class="state missed">fails</span>' in html
+    assert "no answer in this time, fails since" in html
+    assert "upstream overloaded: 529 overloaded_error: busy" in html
+    assert "529" not in page(dashboard, "/models?q=gpt-5.4", Role.VIEWER)
 
 
 @pytest.mark.parametrize("kind", ["route", "model"])
