@@ -212,6 +212,8 @@ class CallStory:
         cost_nanos: Effective cost of all attempts; null where one is unknown.
         direct_nanos: Estimated cost of the same call sent directly: with what planning, compaction
             and the fast path saved; null where it is unknown or another model answered.
+        direct_failure: The upstream's words, or the error's code, by which the same call would have
+            failed sent directly, as another route answered after that; "" for none known.
     """
 
     call_id: str
@@ -225,5 +227,6 @@ class CallStory:
     requested: str
     cost_nanos: int | None
     direct_nanos: int | None
+    direct_failure: str
     attempts: Sequence[AttemptStory]
     keeps_prompt: bool

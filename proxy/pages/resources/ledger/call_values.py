@@ -19,7 +19,7 @@ from proxy.fast_path.attempt_text import fast_path_text
 from proxy.pages.board_data import receipt_facts
 from proxy.pages.viewing import view_of
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
-from proxy.records.receipt import Receipt, answering_model, recall_text, total_nanos
+from proxy.records.receipt import Outcome, Receipt, answering_model, recall_text, total_nanos
 from proxy.services.compaction.reason_texts import PASSTHROUGH_TEXTS, reason_text
 from slo.price import call_pricing
 from slo.usage import Usage
@@ -31,6 +31,8 @@ _TOLD_FACTS: Final = frozenset(
      "status", "outcome", "error", "upstream_error", "unplanned_why", "compaction_why", "started",
      "final", "streamed", "segments"}
 )  # fmt: skip
+#: The code of an upstream to which no connection was made.
+_UNREACHABLE: Final = "upstream_unreachable"
 
 
 def call_story(
@@ -56,6 +58,7 @@ def call_story(
         requested=first.model,
         cost_nanos=total_nanos(receipt.spent_nanos for receipt in receipts),
         direct_nanos=_direct_nanos(receipts),
+        direct_failure=_direct_failure(receipts),
         attempts=[_attempt_story(receipt, catalog) for receipt in receipts],
         keeps_prompt=any(receipt.prompt is not None for receipt in receipts),
     )
@@ -74,6 +77,18 @@ def _direct_nanos(receipts: Sequence[Receipt]) -> int | None:
         + (receipt.fast_path_nanos or 0)
         for receipt in receipts
     )
+
+
+def _direct_failure(receipts: Sequence[Receipt]) -> str:
+    """The words or code by which the first route failed a call that another answered; "" for none.
+
+    A route that was left because it was late would perhaps have answered.
+    """
+    first, last = receipts[0], receipts[-1]
+    has_failed = first.outcome is Outcome.FAILED and not first.reroute_reason
+    if not has_failed or last.outcome is not Outcome.ANSWERED or first.route == last.route:
+        return ""
+    return first.upstream_error or (first.error if first.error == _UNREACHABLE else "")
 
 
 def _attempt_story(receipt: Receipt, catalog: Catalog) -> AttemptStory:

@@ -122,3 +122,22 @@ def test_call_says_what_it_would_have_cost_sent_directly() -> None:
     assert direct(replace(hit, cost_nanos=0, list_nanos=0)) == 70
     assert direct(unpriced) is None
     assert direct(rerouted) is None
+
+
+def test_a_call_that_fell_back_says_by_which_words_it_would_have_failed_sent_directly() -> None:
+    failed = a_receipt(
+        1, route="lab/big", outcome=Outcome.FAILED, error="upstream_rate_limited",
+        upstream_error="429 slow down", final=False,
+    )  # fmt: skip
+    away = replace(failed, error="upstream_unreachable", upstream_error="")
+    late = replace(failed, error="upstream_timeout", upstream_error="")
+    answered = a_receipt(1, attempt=1, route="lab/small", reroute_reason="fallback: it failed")
+
+    def failure(*receipts: Receipt) -> str:
+        return call_story(receipts, {}, CATALOG).direct_failure
+
+    assert failure(failed, answered) == "429 slow down"
+    assert failure(away, answered) == "upstream_unreachable"
+    assert failure(late, answered) == ""
+    assert failure(failed, replace(answered, route="lab/big")) == ""
+    assert failure(answered) == ""
