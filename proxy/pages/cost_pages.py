@@ -331,10 +331,7 @@ class CostPages(Pages):
             taken_out=await self.operations.taken_out.list(viewer),
             refresh_s=_LIVE_REFRESH_S[query.window],
         )
-        answer = html_response(await self.ledger.latency.minutes(viewer, query, page))
-        if params.get("live") != "off":
-            answer.headers["refresh"] = str(_LIVE_REFRESH_S[query.window])
-        return answer
+        return html_response(await self.ledger.latency.minutes(viewer, query, page))
 
     @route("GET", "/latency")
     async def latency(

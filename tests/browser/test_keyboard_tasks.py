@@ -117,13 +117,28 @@ def test_report_is_scheduled_by_keys(page: Page, gateway: DemoGateway) -> None:
     gateway.store.policies.remove("reports", "by-keys", "test", 1.0)
 
 
-def test_step_is_taken_by_keys(page: Page) -> None:
-    page.goto("/admin/savings")
-    title = page.locator(".steps li:has(button.main) strong").first.text_content()
-    press(page, ".steps button.main")
-    page.goto("/admin/savings")
+def test_now_loads_itself_again_but_not_while_it_is_read_by_keys(page: Page) -> None:
+    page.clock.install()
+    page.goto("/admin/now")
+    focus(page, "main td a, main th a")
+    page.evaluate("document.body.dataset.seen = 'before'")
+    page.clock.fast_forward(20_000)
+    expect(page.locator("body")).to_have_attribute("data-seen", "before")
+    page.evaluate("document.activeElement.blur()")
+    page.clock.fast_forward(20_000)
 
-    assert title not in page.locator(".steps li:has(button.main) strong").all_text_contents()
+    expect(page.locator("body")).not_to_have_attribute("data-seen", "before")
+
+
+def test_mode_of_planning_is_chosen_and_taken_back_by_keys(page: Page) -> None:
+    page.goto("/admin/layouts")
+    press(page, "main tbody a")
+    mode = page.locator("select[name=mode]").first
+    before = mode.input_value()
+    for chosen in ("off", before):
+        write(page, "select[name=mode]", chosen)
+        press(page, "main form button")
+        expect(mode).to_have_value(chosen)
 
 
 def test_alert_is_acknowledged_and_leads_to_its_calls_by_keys(page: Page, alert: Alert) -> None:
