@@ -329,6 +329,7 @@ class CostPages(Pages):
             sees_calls=viewer.may(Action.SEE_CALLS),
             events=await self.operations.events.between(viewer, (now - length, now)),
             taken_out=await self.operations.taken_out.list(viewer),
+            may_take_out=viewer.may(Action.CHANGE_CONFIGURATION),
             refresh_s=_LIVE_REFRESH_S[query.window],
         )
         return html_response(await self.ledger.latency.minutes(viewer, query, page))
