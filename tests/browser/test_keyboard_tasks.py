@@ -50,8 +50,11 @@ def press(page: Page, *selectors: str) -> None:
     """Move to an element after the other, and press Enter on each."""
     for selector in selectors:
         focus(page, selector)
-        page.keyboard.press("Enter")
-        page.wait_for_load_state("networkidle")
+        if page.evaluate("document.activeElement.matches('summary')"):
+            page.keyboard.press("Enter")
+        else:
+            with page.expect_navigation(wait_until="networkidle"):
+                page.keyboard.press("Enter")
 
 
 def write(page: Page, selector: str, text: str) -> None:
