@@ -39,7 +39,7 @@ from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
-from proxy.services.catalog_overlay import CatalogOverlay, TakenOutOverlay
+from proxy.services.catalog_overlay import CatalogOverlay, DisabledRoutesOverlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
@@ -140,7 +140,7 @@ def _overlays(settings: Settings, opened: Store, clock: Callable[[], float]) -> 
             CatalogOverlay(opened.policies),
             stored_policy_overlay(settings, opened),
             switch_overlay(settings, opened),
-            TakenOutOverlay(opened.policies, clock),
+            DisabledRoutesOverlay(opened.policies, clock),
         )
     )
 

@@ -81,13 +81,13 @@ class PageProblem(msgspec.Struct, frozen=True):
     is_left_out: bool = True
 
 
-class TakenOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A route, or a model with all its routes, that people have taken out of service.
+class DisabledRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """A route, or a model with all its routes, that people have disabled.
 
     Attributes:
         kind: ``route`` or ``model``.
-        until: End of it, in seconds since the epoch as ``since`` is; None until it is put back.
-        why: In the words of who took it out.
+        until: End of it, in seconds since the epoch as ``since`` is; None until it is enabled.
+        why: In the words of who disabled it.
     """
 
     kind: str
@@ -111,7 +111,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         upstreams_with_keys: Upstreams that can be asked: they have the key they need.
         source: The texts of the catalog; None where it was not read from files.
         page_problems: Of policies and entries of the catalog set on pages, by kind and name.
-        taken_out: Routes and models that get no calls; the catalog's routes say so, too.
+        disabled_routes: Routes and models that get no calls; the catalog's routes say so, too.
     """
 
     catalog: Catalog
@@ -120,7 +120,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     engines: Mapping[str, EngineProfile] = {}
     source: CatalogSource | None = None
     page_problems: Mapping[tuple[str, str], PageProblem] = {}
-    taken_out: Sequence[TakenOut] = ()
+    disabled_routes: Sequence[DisabledRoute] = ()
 
 
 #: Gets ready for a snapshot, or raises ``OperatorError``; its result makes it hold, at

@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 
 from proxy.calls.attempts.failed_attempts import record_refusal
+from proxy.calls.enabled_routes import enabled_choices
 from proxy.calls.metering.attempt_receipts import build_receipt
 from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome
 from proxy.calls.ports import Caller, Dependencies, Head
 from proxy.calls.residency import bind_call
 from proxy.calls.route_choice import RouteChoice, requested_routes
-from proxy.calls.routes_in_service import routes_in_service
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.providers.messages.request import prompt_tokens
@@ -78,6 +78,6 @@ def _first_choice(call: Call, deps: Dependencies) -> RouteChoice | None:
     try:
         bound = bind_call(call, deps.residency)
         choices = requested_routes(bound, deps.catalog)
-        return routes_in_service(bound, deps.catalog, choices)[0]
+        return enabled_choices(bound, deps.catalog, choices)[0]
     except ProxyError:
         return None

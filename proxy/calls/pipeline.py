@@ -42,13 +42,13 @@ from proxy.calls.deadlines import gateway_interrupted
 from proxy.calls.delivery import Delivery
 from proxy.calls.drafts.draft_choice import choose_draft
 from proxy.calls.drafts.drafting import serve_with_draft
+from proxy.calls.enabled_routes import enabled_choices
 from proxy.calls.hedging import HedgedAttempts, Opening
 from proxy.calls.metering.settlement import AttemptInfo, upstream_words
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
 from proxy.calls.residency import allowed_choices, bind_call, check_residency
 from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
-from proxy.calls.routes_in_service import routes_in_service
 from proxy.calls.shared_answers.serving import serve_shared
 from proxy.calls.translation.batch_models import BATCHES, with_batch_models
 from proxy.calls.unbroken_stream import finish_unbroken, may_break
@@ -206,7 +206,7 @@ def _choose_routes(call: Call, deps: Dependencies) -> RoutingDecision:
     allowed = decision.choices
     if call.regions is not None and allowed is not choices:
         allowed = allowed_choices(call, allowed) or choices
-    allowed = routes_in_service(call, deps.catalog, allowed)
+    allowed = enabled_choices(call, deps.catalog, allowed)
     if allowed is decision.choices:
         return decision
     return msgspec.structs.replace(decision, choices=allowed)

@@ -140,7 +140,7 @@ class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def requested_routes(call: Call, catalog: Catalog) -> tuple[RouteChoice, ...]:
-    """The routes of the model the call names, in order, also those taken out; at least one.
+    """The routes of the model the call names, in order, also disabled ones; at least one.
 
     Raises:
         CallerError: If the catalog has no such model.
@@ -190,9 +190,9 @@ def _unknown_model(name: str, catalog: Catalog) -> CallerError:
 
 
 def substitute_routes(model: Model, why: str) -> tuple[RouteChoice, ...]:
-    """The routes in service of a model that serves a call in place of another."""
+    """The enabled routes of a model that serves a call in place of another."""
     routes = _named_routes(model)
-    return tuple(RouteChoice(route, model.id, why) for route in routes if not route.is_out)
+    return tuple(RouteChoice(route, model.id, why) for route in routes if not route.is_disabled)
 
 
 def fallback_models(call: Call, catalog: Catalog, failure: UpstreamError) -> tuple[Model, ...]:

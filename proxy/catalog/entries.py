@@ -92,7 +92,7 @@ class Route:
         has_own_price: True if its prices stand in a file of the operator's, False for the shipped
             ones.
         assumed_price_of: Predecessor whose prices are taken for its own; "" for none assumed.
-        is_out: True while people have it taken out: no call goes there.
+        is_disabled: True while people have it disabled: no call goes there.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Route:
     can: frozenset[str] | None = None
     has_own_price: bool = False
     assumed_price_of: str = ""
-    is_out: bool = False
+    is_disabled: bool = False
 
     @property
     def continues(self) -> Continues:

@@ -49,9 +49,9 @@ from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.savings import StepSources
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.policies.disabled_routes import DisabledRoutesResource
 from proxy.pages.resources.policies.policy_pages import PolicyPages
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
-from proxy.pages.resources.policies.taken_out import TakenOutResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.site import Site, add_sign_in_redirect, static_router
@@ -148,8 +148,8 @@ def _route_check(
     """The reason that a route cannot answer now; "" for none."""
 
     def obstacle(route: Route) -> str:
-        if route.is_out:
-            return "taken out"
+        if route.is_disabled:
+            return "disabled"
         if route.upstream.name not in reloader.snapshot.upstreams_with_keys:
             return f"no key: set {route.upstream.key_env}" if route.upstream.key_env else "no key"
         if not registry.is_failing(route, ticks()):
@@ -258,7 +258,7 @@ def _operations(
             opened, ask, context.settings.compaction, now, context.settings.learning_stake_nanos
         ),
         fast_path_switches=FastPathSwitchesResource(opened, reloader, now),
-        taken_out=TakenOutResource(opened, ask, reloader, now),
+        disabled_routes=DisabledRoutesResource(opened, ask, reloader, now),
         policies=StoredPoliciesResource(opened, ask, reloader, context.settings, now),
         models=ModelsResource(
             lambda: reloader.snapshot.catalog, obstacle, context.settings.folder, now

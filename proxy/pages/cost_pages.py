@@ -118,7 +118,7 @@ class CostPages(Pages):
             alerts=alerts,
             objectives=objectives.objectives,
             events=events,
-            taken_out=await operations.taken_out.list(viewer),
+            disabled_routes=await operations.disabled_routes.list(viewer),
             budget=fullest_budget(budgets.counters or ()),
             base_url=base_url(request),
             sees_calls=viewer.may(Action.SEE_CALLS),
@@ -328,8 +328,8 @@ class CostPages(Pages):
             next_dimension=_NEXT_DIMENSION,
             sees_calls=viewer.may(Action.SEE_CALLS),
             events=await self.operations.events.between(viewer, (now - length, now)),
-            taken_out=await self.operations.taken_out.list(viewer),
-            may_take_out=viewer.may(Action.CHANGE_CONFIGURATION),
+            disabled_routes=await self.operations.disabled_routes.list(viewer),
+            may_disable=viewer.may(Action.CHANGE_CONFIGURATION),
             refresh_s=_LIVE_REFRESH_S[query.window],
         )
         return html_response(await self.ledger.latency.minutes(viewer, query, page))

@@ -30,13 +30,13 @@ from proxy.pages.resources.ledger.features import (
 from proxy.pages.resources.ledger.savings import SavingsResource
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
+from proxy.pages.resources.policies.disabled_routes import (
+    DisabledRoutesResource,
+    DisableRequest,
+    EnableRequest,
+)
 from proxy.pages.resources.policies.policy_pages import policy_setup
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
-from proxy.pages.resources.policies.taken_out import (
-    OutRequest,
-    TakenOutResource,
-    TakeOutRequest,
-)
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.site import FormCheck, Pages, form, html_response, redirect, validated_request
@@ -48,7 +48,7 @@ from slo.objectives.verdict import VERDICT_MEANINGS
 _COMPACTION_FIELDS: Final = ("keep_turns", "target_tokens")
 #: Stands for a time with a fault while the other fields of its form are checked.
 _ANY_SECONDS: Final = 3_600.0
-#: Hours that something is taken out for, by a form's words.
+#: Hours that something is disabled for, by a form's words.
 _HOURS: Final = {"": 0, "0": 0, "1": 1, "4": 4}
 _FEATURE_PATH: Final = "/layouts/{team}/{feature:path}"
 
@@ -67,7 +67,7 @@ class Operations:
     alerts: AlertsResource
     features: FeaturesResource
     fast_path_switches: FastPathSwitchesResource
-    taken_out: TakenOutResource
+    disabled_routes: DisabledRoutesResource
     policies: StoredPoliciesResource
     models: ModelsResource
     configuration: ConfigurationResource
@@ -175,7 +175,7 @@ class OperationPages(Pages):
             for model in await self.operations.models.models(viewer)
             if search in model.id.lower() or any(search in one.name.lower() for one in model.routes)
         ]
-        taken_out = await self.operations.taken_out.list(viewer)
+        disabled_routes = await self.operations.disabled_routes.list(viewer)
         is_unpriced = request.query_params.get("unpriced") == "true"
         if is_unpriced:
             listed = [model for model in listed if not all(one.is_priced for one in model.routes)]
@@ -185,10 +185,10 @@ class OperationPages(Pages):
             models=listed,
             wanted=search,
             is_unpriced=is_unpriced,
-            taken_out={f"{one.kind} {one.name}": one for one in taken_out},
-            all_taken_out=taken_out,
-            failing=await self.operations.taken_out.failing(viewer),
-            may_take_out=viewer.may(Action.CHANGE_CONFIGURATION),
+            disabled_routes={f"{one.kind} {one.name}": one for one in disabled_routes},
+            all_disabled=disabled_routes,
+            failing=await self.operations.disabled_routes.failing(viewer),
+            may_disable=viewer.may(Action.CHANGE_CONFIGURATION),
             setup=await policy_setup(
                 self.operations.policies,
                 viewer,
@@ -197,35 +197,35 @@ class OperationPages(Pages):
             ),
         )
 
-    @form("/models/take-out/preview")
-    async def preview_take_out(self, viewer: Viewer, fields: FormFields) -> Response:
-        """Shows what taking a route or model out would do."""
-        request = validated_request(TakeOutRequest, kind=fields["kind"], name=fields["name"])
+    @form("/models/disable/preview")
+    async def preview_disable(self, viewer: Viewer, fields: FormFields) -> Response:
+        """Shows what disabling a route or model would do."""
+        request = validated_request(DisableRequest, kind=fields["kind"], name=fields["name"])
         return await self.site.html(
-            "take_out_preview.html",
+            "disable_preview.html",
             viewer,
             section="models",
             request=request,
-            preview=await self.operations.taken_out.preview(viewer, request),
+            preview=await self.operations.disabled_routes.preview(viewer, request),
         )
 
-    @form("/models/take-out", back="/models")
-    async def take_out(self, viewer: Viewer, fields: FormFields) -> None:
-        """Takes a route or model out."""
+    @form("/models/disable", back="/models")
+    async def disable_route(self, viewer: Viewer, fields: FormFields) -> None:
+        """Disables a route or model."""
         values = {name: fields[name] for name in ("kind", "name", "why")}
         request = validated_request(
-            TakeOutRequest,
+            DisableRequest,
             **values,
             hours=_HOURS.get(fields["hours"]),
             refuses_calls=fields["refuses_calls"] == "yes",
         )
-        await self.operations.taken_out.take_out(viewer, request, fields.get("seen"))
+        await self.operations.disabled_routes.disable(viewer, request, fields.get("seen"))
 
-    @form("/models/put-back", back="/models")
-    async def put_back(self, viewer: Viewer, fields: FormFields) -> None:
-        """Puts a route or model back."""
-        request = validated_request(OutRequest, kind=fields["kind"], name=fields["name"])
-        await self.operations.taken_out.put_back(viewer, request)
+    @form("/models/enable", back="/models")
+    async def enable_route(self, viewer: Viewer, fields: FormFields) -> None:
+        """Enables a route or model again."""
+        request = validated_request(EnableRequest, kind=fields["kind"], name=fields["name"])
+        await self.operations.disabled_routes.enable(viewer, request)
 
     @route("GET", "/engines")
     async def engines(self, viewer: SignedIn) -> Response:

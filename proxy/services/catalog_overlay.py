@@ -1,4 +1,4 @@
-"""Models, prices and aliases that people set on pages over the catalog's files, or take out."""
+"""Models, prices and aliases that people set on pages over the catalog's files; disabled routes."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ from proxy.catalog.entries import Model
 from proxy.catalog.page_entries import alias_text, model_text, plain_value
 from proxy.configuration import (
     CatalogSource,
+    DisabledRoute,
     PageProblem,
     Snapshot,
-    TakenOut,
     upstreams_with_keys,
 )
 from proxy.store.errors import StoreError
-from proxy.store.sql.settings.stored_policies import TAKEN_OUT, StoredPolicies, StoredPolicy
+from proxy.store.sql.settings.stored_policies import DISABLED_ROUTES, StoredPolicies, StoredPolicy
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
 
@@ -73,59 +73,65 @@ class CatalogOverlay:
         )
 
 
-class TakenOutOverlay:
-    """Routes and models that people have taken out; they come back by themselves at their end.
+class DisabledRoutesOverlay:
+    """Routes and models that people have disabled; they are enabled by themselves at their end.
 
-    Where the database is away, those that were read last stay out. Changes are noticed by the
+    Where the database is away, those that were read last stay disabled. Changes are noticed by the
     revision of the policies, which stand in the same table.
     """
 
     def __init__(self, stored: StoredPolicies, now: Callable[[], float]) -> None:
         self._stored = stored
         self._now = now
-        self._known: Sequence[TakenOut] = ()
+        self._known: Sequence[DisabledRoute] = ()
 
     def revision(self) -> tuple[str, ...]:
-        """Those that are out now, as they were read: another value once the time of one is over."""
+        """Those that are disabled now: another value once the time of one is over."""
         return tuple(one.key for one in self._current())
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot whose catalog has no calls sent there; blocks."""
         with suppress(StoreError):  # the overlay of policies says so
-            self._known = [taken_out(one) for one in self._stored.all() if one.kind == TAKEN_OUT]
+            self._known = [
+                disabled_route(one) for one in self._stored.all() if one.kind == DISABLED_ROUTES
+            ]
         current = self._current()
-        catalog = without_service(snapshot.catalog, current)
-        return msgspec.structs.replace(snapshot, catalog=catalog, taken_out=current)
+        catalog = disable_routes(snapshot.catalog, current)
+        return msgspec.structs.replace(snapshot, catalog=catalog, disabled_routes=current)
 
-    def _current(self) -> Sequence[TakenOut]:
+    def _current(self) -> Sequence[DisabledRoute]:
         now = self._now()
         return [one for one in self._known if one.until is None or one.until > now]
 
 
-def taken_out(stored: StoredPolicy) -> TakenOut:
-    """A route or model that is out, as it is kept."""
+def disabled_route(stored: StoredPolicy) -> DisabledRoute:
+    """A disabled route or model, as it is kept."""
     kind, _, name = stored.name.partition(" ")
     until, why = stored.fields["until"], stored.fields["why"]
-    return TakenOut(
+    return DisabledRoute(
         kind=kind, name=name, until=until, why=why, who=stored.changed_by, since=stored.changed_at
     )
 
 
-def without_service(catalog: Catalog, out: Iterable[TakenOut]) -> Catalog:
-    """The catalog whose routes say that these are taken out."""
-    keys = {one.key for one in out}
+def disable_routes(catalog: Catalog, disabled: Iterable[DisabledRoute]) -> Catalog:
+    """The catalog whose routes say that these are disabled."""
+    keys = {one.key for one in disabled}
     if not keys:
         return catalog
 
-    def marked(model: Model) -> Model:
-        is_out = f"model {model.id}" in keys
-        outs = [is_out or f"route {route.name}" in keys for route in model.routes]
-        if not any(outs):
+    def with_states(model: Model) -> Model:
+        is_whole = f"model {model.id}" in keys
+        states = [is_whole or f"route {route.name}" in keys for route in model.routes]
+        if not any(states):
             return model
-        pairs = zip(model.routes, outs, strict=True)
-        return replace(model, routes=tuple(replace(route, is_out=out) for route, out in pairs))
+        pairs = zip(model.routes, states, strict=True)
+        return replace(
+            model, routes=tuple(replace(route, is_disabled=state) for route, state in pairs)
+        )
 
-    return replace(catalog, models={name: marked(one) for name, one in catalog.models.items()})
+    return replace(
+        catalog, models={name: with_states(model) for name, model in catalog.models.items()}
+    )
 
 
 def catalog_text(entries: Sequence[StoredPolicy]) -> str:

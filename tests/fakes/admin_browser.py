@@ -26,8 +26,8 @@ from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.reports import CostReportsResource
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.policies.disabled_routes import DisabledRoutesResource
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
-from proxy.pages.resources.policies.taken_out import TakenOutResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.store_questions import StoreQuestions
@@ -86,7 +86,7 @@ def operations(
         alerts=AlertsResource(board, store, ask, Policies, lambda: NOW),
         features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW, 10_000_000),
         fast_path_switches=FastPathSwitchesResource(store, reloader, lambda: NOW),
-        taken_out=TakenOutResource(store, ask, reloader, lambda: NOW),
+        disabled_routes=DisabledRoutesResource(store, ask, reloader, lambda: NOW),
         policies=StoredPoliciesResource(store, ask, reloader, Settings(), lambda: NOW),
         models=ModelsResource(lambda: catalog, lambda _: "", folder, lambda: NOW),
         configuration=cast("ConfigurationResource", object()),

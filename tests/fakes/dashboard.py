@@ -41,14 +41,14 @@ from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.policies.disabled_routes import DisabledRoutesResource
 from proxy.pages.resources.policies.stored_policies import StoredPoliciesResource
-from proxy.pages.resources.policies.taken_out import TakenOutResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Overlays, Reloader
 from proxy.services.budgets.setup import BudgetOverlay
-from proxy.services.catalog_overlay import CatalogOverlay, TakenOutOverlay
+from proxy.services.catalog_overlay import CatalogOverlay, DisabledRoutesOverlay
 from proxy.services.fast_path.setup import SwitchOverlay
 from proxy.services.policy_overlay import PolicyOverlay
 from proxy.settings import Settings
@@ -132,7 +132,7 @@ class Dashboard:
             ),
             features=FeaturesResource(store, ask, CompactionMode.OFF, self.now),
             fast_path_switches=FastPathSwitchesResource(store, reloader, self.now),
-            taken_out=TakenOutResource(store, ask, reloader, self.now),
+            disabled_routes=DisabledRoutesResource(store, ask, reloader, self.now),
             policies=StoredPoliciesResource(store, ask, reloader, settings, self.now),
             models=ModelsResource(self._catalog, lambda _: "", self.folder, self.now),
             configuration=ConfigurationResource(
@@ -257,7 +257,7 @@ def overlays(store: Store) -> Overlays:
             CatalogOverlay(store.policies),
             PolicyOverlay(store.policies),
             SwitchOverlay(store.fast_path_switches),
-            TakenOutOverlay(store.policies, lambda: NOW),
+            DisabledRoutesOverlay(store.policies, lambda: NOW),
         ]
     )
 

@@ -13,7 +13,7 @@ from slo.objectives.ladder import missing_capability as lacking
 
 #: Endpoints whose calls go to OpenAI's models by chat completions.
 _CHAT_ENDPOINTS: Final = frozenset({"chat/completions", MESSAGES})
-_OUT: Final = "It is taken out of service."
+_DISABLED: Final = "It is disabled."
 
 
 def call_requirements(call: Call, region: str = "") -> CallRequirements:
@@ -47,7 +47,7 @@ def missing_on_every_route(required: CallRequirements, model: Model) -> str:
     """A capability that each route of the model lacks; "" if one route lacks none."""
     first_lack = ""
     for route in model.routes:
-        lack = _OUT if route.is_out else lacking(required, route_capabilities(route))
+        lack = _DISABLED if route.is_disabled else lacking(required, route_capabilities(route))
         if not lack:
             return ""
         first_lack = first_lack or lack

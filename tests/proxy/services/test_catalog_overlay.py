@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import text
 
 from proxy.configuration import PageProblem, Snapshot, read_snapshot
-from proxy.services.catalog_overlay import CatalogOverlay, TakenOutOverlay, entry_text
+from proxy.services.catalog_overlay import CatalogOverlay, DisabledRoutesOverlay, entry_text
 from proxy.settings import Settings
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.settings.stored_policies import TAKEN_OUT
+from proxy.store.sql.settings.stored_policies import DISABLED_ROUTES
 from proxy.store.store import Store
 from slo.policies.file import Policies
 from tests.fakes.call_dependencies import catalog
@@ -124,48 +124,52 @@ def test_an_entry_is_written_by_its_kind() -> None:
     assert entry_text("models", PRICE).startswith('[[models]]\nid = "gpt-5.4"\n\n[models.price]\n')
 
 
-def out_routes(snapshot: Snapshot) -> list[str]:
+def disabled_route_names(snapshot: Snapshot) -> list[str]:
     models = snapshot.catalog.models.values()
-    return [route.name for model in models for route in model.routes if route.is_out]
+    return [route.name for model in models for route in model.routes if route.is_disabled]
 
 
-def take_out(store: Store, name: str, until: float | None = None) -> None:
+def disable(store: Store, name: str, until: float | None = None) -> None:
     fields = {"name": name, "until": until, "why": "slow"}
-    store.policies.set(TAKEN_OUT, fields, "ann", 5.0)
+    store.policies.set(DISABLED_ROUTES, fields, "ann", 5.0)
 
 
-def test_a_route_or_a_model_is_out_until_it_is_put_back(store: Store, snapshot: Snapshot) -> None:
-    route = snapshot.catalog.models["gpt-5.4"].routes[0].name
-    for name in (f"route {route}", "model gpt-5.4"):
-        take_out(store, name)
-        overlay = TakenOutOverlay(store.policies, lambda: 10.0)  # as after a restart
-        changed = overlay.add_to(snapshot)
-
-        assert out_routes(changed) == [route]
-        (one,) = changed.taken_out
-        assert (one.key, one.who, one.why, one.since) == (name, "ann", "slow", 5.0)
-        store.policies.remove(TAKEN_OUT, name, "ann", 10.0)
-        assert out_routes(overlay.add_to(snapshot)) == []
-
-
-def test_what_is_out_for_a_time_comes_back_by_another_revision(
+def test_a_route_or_a_model_is_disabled_until_it_is_enabled(
     store: Store, snapshot: Snapshot
 ) -> None:
-    take_out(store, "model gpt-5.4", until=20.0)
+    route = snapshot.catalog.models["gpt-5.4"].routes[0].name
+    for name in (f"route {route}", "model gpt-5.4"):
+        disable(store, name)
+        overlay = DisabledRoutesOverlay(store.policies, lambda: 10.0)  # as after a restart
+        changed = overlay.add_to(snapshot)
+
+        assert disabled_route_names(changed) == [route]
+        (one,) = changed.disabled_routes
+        assert (one.key, one.who, one.why, one.since) == (name, "ann", "slow", 5.0)
+        store.policies.remove(DISABLED_ROUTES, name, "ann", 10.0)
+        assert disabled_route_names(overlay.add_to(snapshot)) == []
+
+
+def test_a_route_disabled_for_a_time_is_enabled_by_another_revision(
+    store: Store, snapshot: Snapshot
+) -> None:
+    disable(store, "model gpt-5.4", until=20.0)
     now = 10.0
-    overlay = TakenOutOverlay(store.policies, lambda: now)
-    assert out_routes(overlay.add_to(snapshot)) != []
+    overlay = DisabledRoutesOverlay(store.policies, lambda: now)
+    assert disabled_route_names(overlay.add_to(snapshot)) != []
     before, now = overlay.revision(), 20.0
 
     assert overlay.revision() != before
-    assert out_routes(overlay.add_to(snapshot)) == []
+    assert disabled_route_names(overlay.add_to(snapshot)) == []
 
 
-def test_what_is_out_stays_out_while_the_database_is_away(store: Store, snapshot: Snapshot) -> None:
-    take_out(store, "model gpt-5.4")
-    overlay = TakenOutOverlay(store.policies, lambda: 10.0)
+def test_a_disabled_route_stays_disabled_while_the_database_is_away(
+    store: Store, snapshot: Snapshot
+) -> None:
+    disable(store, "model gpt-5.4")
+    overlay = DisabledRoutesOverlay(store.policies, lambda: 10.0)
     overlay.add_to(snapshot)
     with write_transaction(store._engine) as connection:
         connection.execute(text("DROP TABLE stored_policies"))
 
-    assert out_routes(overlay.add_to(snapshot)) != []
+    assert disabled_route_names(overlay.add_to(snapshot)) != []

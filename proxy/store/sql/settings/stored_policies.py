@@ -28,9 +28,9 @@ NOUNS: Final[Mapping[str, str]] = {
     "models": "model",
     "model_aliases": "model alias",
 }
-#: The kind of routes and models that people have taken out, and the words of the audit log.
-TAKEN_OUT: Final = "taken_out"
-_TAKEN_OUT_ACTIONS: Final = {"create": "take out", "change": "take out", "remove": "put back"}
+#: The kind of routes and models that people have disabled, and the words of the audit log.
+DISABLED_ROUTES: Final = "disabled_routes"
+_DISABLED_ROUTES_ACTIONS: Final = {"create": "disable", "change": "disable", "remove": "enable"}
 _SET: Final = upsert(schema.stored_policies, update_clause("fields", "changed_by", "changed_at"))
 
 PolicyFields = Mapping[str, Any]
@@ -128,7 +128,7 @@ def policy_changes(kind: str) -> Sequence[str]:
 
 
 def _action(verb: str, kind: str) -> str:
-    return _TAKEN_OUT_ACTIONS[verb] if kind == TAKEN_OUT else f"{verb} {NOUNS[kind]}"
+    return _DISABLED_ROUTES_ACTIONS[verb] if kind == DISABLED_ROUTES else f"{verb} {NOUNS[kind]}"
 
 
 def _fields(connection: Connection, kind: str, name: str) -> PolicyFields | None:

@@ -36,8 +36,8 @@ _CHANGES: Final[Mapping[str, str]] = {
     "release objective": "pin",
     "reload configuration": "configuration",
     DEPLOY_ACTION: "deploy",
-    "take out": "service",
-    "put back": "service",
+    "disable": "route",
+    "enable": "route",
 }
 #: The kind of alerts about the controller's moves, which are events by themselves.
 _MOVE: Final = "move"
@@ -50,7 +50,7 @@ class EventView:
     Attributes:
         at: Seconds since the epoch.
         kind: ``fallback``, ``alert``, ``layout``, ``mode``, ``pin``, ``policy``, ``fast path``,
-            ``configuration``, ``deploy`` or ``service``.
+            ``configuration``, ``deploy`` or ``route``.
         why: Its reason, or the values that changed; "" for none.
     """
 

@@ -1,4 +1,4 @@
-"""Routes and models that administrators take out: previews, changes and the words on pages."""
+"""Routes and models that administrators disable: previews, changes and the words on pages."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from tests.fakes.receipts import a_receipt
 
 MODEL = "gpt-5.4"
 #: A model's only route.
-OUT = {"kind": "route", "name": "openai/gpt-5.4"}
+ROUTE = {"kind": "route", "name": "openai/gpt-5.4"}
 
 
 def post(dashboard: Dashboard, path: str, **document: Any) -> int:
@@ -27,7 +27,7 @@ def page(dashboard: Dashboard, path: str, role: Role = Role.ADMIN) -> str:
 
 
 def preview(dashboard: Dashboard, **fields: str) -> str:
-    path = "/admin/models/take-out/preview"
+    path = "/admin/models/disable/preview"
     answer = dashboard.ask_as(Role.ADMIN, "POST", path, document=fields)
     assert answer.status == 200, answer.body
     return answer.body.decode()
@@ -37,21 +37,21 @@ def test_a_preview_says_whose_calls_would_be_refused_and_counts_the_last_hour(
     dashboard: Dashboard,
 ) -> None:
     call_id = call_ids()(NOW - 60)
-    call = a_receipt(0, call_id=call_id, route=OUT["name"], team=dashboard.own, started=NOW - 60)
+    call = a_receipt(0, call_id=call_id, route=ROUTE["name"], team=dashboard.own, started=NOW - 60)
     assert inserter(dashboard.store._engine)([call]) is None
-    html = preview(dashboard, **OUT)
+    html = preview(dashboard, **ROUTE)
 
     assert "calls of gpt-5.4 would get 503" in html
     assert "1 call ended there" in html
     assert "Refuse these calls with 503" in html
-    assert "/admin/models/take-out" in html
+    assert "/admin/models/disable" in html
 
 
 def test_the_page_of_models_says_since_when_a_route_fails_and_by_which_error(
     dashboard: Dashboard,
 ) -> None:
     failed = a_receipt(
-        0, call_id=call_ids()(NOW - 60), route=OUT["name"], team=dashboard.own, started=NOW - 60,
+        0, call_id=call_ids()(NOW - 60), route=ROUTE["name"], team=dashboard.own, started=NOW - 60,
         outcome=Outcome.FAILED, error="upstream_overloaded",
         upstream_error="529 overloaded_error: busy",
     )  # fmt: skip
@@ -65,51 +65,53 @@ def test_the_page_of_models_says_since_when_a_route_fails_and_by_which_error(
 
 
 @pytest.mark.parametrize("kind", ["route", "model"])
-def test_the_last_route_goes_out_by_consent_and_is_seen_until_it_is_put_back(
+def test_the_last_route_is_disabled_by_consent_and_is_seen_until_it_is_enabled(
     dashboard: Dashboard, kind: str
 ) -> None:
-    out = {"kind": kind, "name": MODEL if kind == "model" else OUT["name"]}
-    assert post(dashboard, "/api/v1/taken-out", **out) == 409
-    form = {**out, "hours": "1", "why": "it fails", "refuses_calls": "yes", "seen": ""}
-    assert post(dashboard, "/admin/models/take-out", **form) == 303
+    disabled = {"kind": kind, "name": MODEL if kind == "model" else ROUTE["name"]}
+    assert post(dashboard, "/api/v1/disabled-routes", **disabled) == 409
+    form = {**disabled, "hours": "1", "why": "it fails", "refuses_calls": "yes", "seen": ""}
+    assert post(dashboard, "/admin/models/disable", **form) == 303
 
     for path in ("", "/now", "/models"):
         html = page(dashboard, path)
-        assert f"{kind} {out['name']}" in html
+        assert f"{kind} {disabled['name']}" in html
         assert "by admin since" in html
         assert "it fails" in html
-    assert 'aria-label="Put back' in page(dashboard, "/models")
-    assert post(dashboard, "/admin/models/put-back", **out) == 303
-    assert "Taken out" not in page(dashboard, "/models")
+    assert 'aria-label="Enable' in page(dashboard, "/models")
+    assert post(dashboard, "/admin/models/enable", **disabled) == 303
+    assert "Disabled:" not in page(dashboard, "/models")
     entries = dashboard.store.audit.entries(200, who="admin")
-    assert sorted(entry.action for entry in entries) == ["put back", "take out"]
+    assert sorted(entry.action for entry in entries) == ["disable", "enable"]
 
 
-def test_a_person_of_one_team_sees_what_is_out_but_not_by_whom_or_why(dashboard: Dashboard) -> None:
-    post(dashboard, "/api/v1/taken-out", **OUT, why="secret", refuses_calls=True)
-    answer = dashboard.ask_as(Role.VIEWER, "GET", "/api/v1/taken-out")
+def test_a_person_of_one_team_sees_what_is_disabled_but_not_by_whom_or_why(
+    dashboard: Dashboard,
+) -> None:
+    post(dashboard, "/api/v1/disabled-routes", **ROUTE, why="secret", refuses_calls=True)
+    answer = dashboard.ask_as(Role.VIEWER, "GET", "/api/v1/disabled-routes")
     (one,) = json.loads(answer.body)
 
-    assert (one["name"], one["who"], one["why"]) == (OUT["name"], "", "")
-    assert "Take out" not in page(dashboard, "/models", Role.VIEWER)
+    assert (one["name"], one["who"], one["why"]) == (ROUTE["name"], "", "")
+    assert "disable/preview" not in page(dashboard, "/models", Role.VIEWER)
 
 
 def test_a_change_that_was_not_seen_is_not_overwritten(dashboard: Dashboard) -> None:
-    post(dashboard, "/api/v1/taken-out", **OUT, refuses_calls=True)
-    form = {**OUT, "refuses_calls": "yes", "seen": ""}
-    assert post(dashboard, "/admin/models/take-out", **form) == 409
+    post(dashboard, "/api/v1/disabled-routes", **ROUTE, refuses_calls=True)
+    form = {**ROUTE, "refuses_calls": "yes", "seen": ""}
+    assert post(dashboard, "/admin/models/disable", **form) == 409
 
 
 @pytest.mark.parametrize(
-    ("path", "name"), [("/taken-out", "unknown"), ("/taken-out/put-back", OUT["name"])]
+    ("path", "name"), [("/disabled-routes", "unknown"), ("/disabled-routes/enable", ROUTE["name"])]
 )
-def test_an_unknown_route_is_not_taken_out_or_put_back(
+def test_an_unknown_route_is_not_disabled_or_enabled(
     dashboard: Dashboard, path: str, name: str
 ) -> None:
     assert post(dashboard, f"/api/v1{path}", kind="route", name=name) == 404
 
 
-def test_a_take_out_is_no_policy_of_the_forms(dashboard: Dashboard) -> None:
-    post(dashboard, "/api/v1/taken-out", **OUT, refuses_calls=True)
+def test_a_disabled_route_is_no_policy_of_the_forms(dashboard: Dashboard) -> None:
+    post(dashboard, "/api/v1/disabled-routes", **ROUTE, refuses_calls=True)
     answer = dashboard.ask_as(Role.ADMIN, "GET", "/api/v1/policies/stored")
     assert json.loads(answer.body) == {"policies": []}

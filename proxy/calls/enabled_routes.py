@@ -1,4 +1,4 @@
-"""Leaves out the routes that people have taken out of service; pure."""
+"""Leaves out the routes that people have disabled; pure."""
 
 from proxy.calls.eligibility.requirements import missing_capability
 from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
@@ -9,23 +9,23 @@ from proxy.errors import Unready
 from proxy.records.call import Call
 
 #: The reason that the answer of a fallback model gives.
-_REASON = "fallback: taken out"
+_REASON = "fallback: route disabled"
 #: Seconds after which a call that was refused may be tried again.
 _RETRY_AFTER_S = 60.0
 
 
-def routes_in_service(
+def enabled_choices(
     call: Call, catalog: Catalog, choices: tuple[RouteChoice, ...]
 ) -> tuple[RouteChoice, ...]:
-    """The choices whose routes are in service; where none is, those of the model's fallbacks.
+    """The choices whose routes are enabled; where none is, those of the model's fallbacks.
 
     Raises:
         Unready: There is none.
     """
-    if not any(choice.route.is_out for choice in choices):
+    if not any(choice.route.is_disabled for choice in choices):
         return choices
-    in_service = tuple(choice for choice in choices if not choice.route.is_out)
-    return in_service or _fallback_choices(call, catalog, choices[0])
+    enabled = tuple(choice for choice in choices if not choice.route.is_disabled)
+    return enabled or _fallback_choices(call, catalog, choices[0])
 
 
 def _fallback_choices(call: Call, catalog: Catalog, asked: RouteChoice) -> tuple[RouteChoice, ...]:
@@ -39,9 +39,9 @@ def _fallback_choices(call: Call, catalog: Catalog, asked: RouteChoice) -> tuple
         choices += allowed_choices(call, substitute_routes(fallback, _REASON))
     if not choices:
         raise Unready(
-            f"The model `{call.model[:100]}` is taken out of service at this gateway, and no other"
+            f"The model `{call.model[:100]}` is disabled at this gateway, and no other"
             " may answer in its place. Try again later, or ask for another model.",
-            code="model_taken_out",
+            code="route_disabled",
             retry_after=_RETRY_AFTER_S,
         )
     return choices

@@ -1,4 +1,4 @@
-"""A route that an administrator takes out gets no calls until it is put back, on every gateway."""
+"""A route that an administrator disables gets no calls until it is enabled, on every gateway."""
 
 import time
 from pathlib import Path
@@ -8,7 +8,7 @@ import httpx
 import openai
 import pytest
 
-from proxy.store.sql.settings.stored_policies import TAKEN_OUT
+from proxy.store.sql.settings.stored_policies import DISABLED_ROUTES
 from tests.fakes.fallback_gateway import FallbackGateway, fallback_gateway
 from tests.fakes.plain_http import PLAIN
 
@@ -19,11 +19,11 @@ _SOON_S = 30.0
 
 
 def change(gateway: FallbackGateway, path: str, **document: Any) -> httpx.Response:
-    """Change what is taken out as the administrator."""
+    """Change what is disabled as the administrator."""
     base = gateway.url.removesuffix("/v1")
     with httpx.Client(base_url=base, follow_redirects=True, verify=PLAIN) as client:
         client.post("/admin/sign-in", data={"token": TOKEN})
-        return client.post(f"/api/v1/taken-out{path}", json=document)
+        return client.post(f"/api/v1/disabled-routes{path}", json=document)
 
 
 def call(gateway: FallbackGateway, model: str = "main") -> tuple[str, str, int]:
@@ -37,34 +37,34 @@ def call(gateway: FallbackGateway, model: str = "main") -> tuple[str, str, int]:
     )
 
 
-def test_a_failing_route_that_is_taken_out_gets_no_call_until_it_is_put_back(
+def test_a_failing_route_that_is_disabled_gets_no_call_until_it_is_enabled(
     tmp_path: Path,
 ) -> None:
     with fallback_gateway(tmp_path, admin_token=TOKEN) as gateway:
         gateway.lab.inject_fault("main", "503")
         assert call(gateway)[2] > 1
         assert change(gateway, "", **MAIN, hours=4, why="503s").status_code == 204
-        assert call(gateway) == ("lab/spare", "fallback: taken out", 1)
+        assert call(gateway) == ("lab/spare", "fallback: route disabled", 1)
         entry = gateway.gateway.store.audit.entries(1)[0]
         assert (entry.who, entry.action, entry.subject) == (
-            "admin token", "take out", "route lab/main",
+            "admin token", "disable", "route lab/main",
         )  # fmt: skip
-        assert change(gateway, "/put-back", **MAIN).status_code == 204
+        assert change(gateway, "/enable", **MAIN).status_code == 204
         gateway.lab.inject_fault("main", "")
         assert call(gateway) == ("lab/main", "", 1)
 
 
-def test_a_gateway_follows_what_another_one_of_its_ledger_takes_out(tmp_path: Path) -> None:
+def test_a_gateway_follows_what_another_one_of_its_ledger_disables(tmp_path: Path) -> None:
     fields = {"name": "route lab/main", "until": None, "why": ""}
     with fallback_gateway(tmp_path) as gateway:
-        gateway.gateway.store.policies.set(TAKEN_OUT, fields, "ann", 5.0)
+        gateway.gateway.store.policies.set(DISABLED_ROUTES, fields, "ann", 5.0)
         deadline = time.monotonic() + _SOON_S
         while (answered := call(gateway)[0]) != "lab/spare" and time.monotonic() < deadline:
             time.sleep(0.2)
         assert answered == "lab/spare"
 
 
-def test_the_last_route_of_a_model_is_taken_out_by_consent_alone(tmp_path: Path) -> None:
+def test_the_last_route_of_a_model_is_disabled_by_consent_alone(tmp_path: Path) -> None:
     alone = {"kind": "model", "name": "alone"}
     with fallback_gateway(tmp_path, admin_token=TOKEN) as gateway:
         refused = change(gateway, "", **alone)
@@ -74,10 +74,10 @@ def test_the_last_route_of_a_model_is_taken_out_by_consent_alone(tmp_path: Path)
         assert change(gateway, "", **alone, refuses_calls=True).status_code == 204
         with pytest.raises(openai.InternalServerError) as unanswered:
             gateway.ask("alone")
-        assert unanswered.value.code == "model_taken_out"
+        assert unanswered.value.code == "route_disabled"
 
 
-def test_levels_of_objectives_answer_for_a_model_that_is_taken_out(tmp_path: Path) -> None:
+def test_levels_of_objectives_answer_for_a_model_that_is_disabled(tmp_path: Path) -> None:
     policies = """
 [[objectives]]
 name = "errors"

@@ -1,4 +1,4 @@
-"""``/api/v1/taken-out``: routes and models that get no calls until they are put back."""
+"""``/api/v1/disabled-routes``: routes and models that get no calls until they are enabled."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from dashboards.access import Action, Viewer
 from dashboards.reports import SpendFilter
 from dashboards.views.minutes import RouteFailures
 from proxy.catalog.catalog import Catalog
-from proxy.configuration import TakenOut
+from proxy.configuration import DisabledRoute
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.policies.undo import adopt_change, last_change_id
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
-from proxy.services.catalog_overlay import without_service
-from proxy.store.sql.settings.stored_policies import TAKEN_OUT, policy_changes
+from proxy.services.catalog_overlay import disable_routes
+from proxy.store.sql.settings.stored_policies import DISABLED_ROUTES, policy_changes
 from proxy.store.sql.views.calls import CallSearch
 from proxy.store.sql.views.live.failures import AlertCallsQuestion, alert_calls, failures_view
 from proxy.store.store import Store
 
 _HOUR_S: Final = 3_600.0
-#: Routes with most failures that are told.
+#: Routes with most failures that a page shows.
 _MAX_FAILING: Final = 50
-_ACTIONS: Final = policy_changes(TAKEN_OUT)
+_ACTIONS: Final = policy_changes(DISABLED_ROUTES)
 
 
-class OutRequest(BaseModel):
+class EnableRequest(BaseModel):
     """A route, or a model with all its routes."""
 
     kind: Literal["route", "model"]
@@ -42,8 +42,8 @@ class OutRequest(BaseModel):
         return f"{self.kind} {self.name}"
 
 
-class TakeOutRequest(OutRequest):
-    """A route or model that is to get no calls for so many hours; 0: until it is put back."""
+class DisableRequest(EnableRequest):
+    """A route or model that is to get no calls for so many hours; 0: until it is enabled."""
 
     hours: Literal[0, 1, 4] = 0
     why: str = Field("", max_length=200)
@@ -53,12 +53,12 @@ class TakeOutRequest(OutRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenOutView:
+class DisabledRouteView:
     """A route or model that gets no calls.
 
     Attributes:
-        until: End of it, in seconds since the epoch as ``since`` is; null until it is put back.
-        why: In the words of who took it out; "" for who does not see all teams, as ``who`` is.
+        until: End of it, in seconds since the epoch as ``since`` is; null until it is enabled.
+        why: In the words of who disabled it; "" for who does not see all teams, as ``who`` is.
     """
 
     kind: str
@@ -70,12 +70,12 @@ class TakenOutView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakeOutPreview:
-    """The effect of taking something out.
+class DisablePreview:
+    """The effect of disabling something.
 
     Attributes:
         routes: The routes that get no more calls.
-        others: The routes of the model that stay in service, in the order they are tried.
+        others: The routes of the model that stay enabled, in the order they are tried.
         fallbacks: Models that answer where no route stays.
         refused: Models whose calls get 503 then, as no route and no fallback is left.
         calls: Calls that these routes ended in the last hour; None where unknown just now.
@@ -91,30 +91,30 @@ class TakeOutPreview:
 
 
 @dataclass(eq=False)
-class TakenOutResource(Resource):
-    """Routes and models as people take them out; other gateways follow within seconds."""
+class DisabledRoutesResource(Resource):
+    """Routes and models as people disable them; other gateways follow within seconds."""
 
-    tag = "taken out"
+    tag = "disabled routes"
 
     _store: Store
     _ask: StoreQuestions
     _reloader: Reloader
     _now: Clock
 
-    @route("GET", "/taken-out", name="list_taken_out")
-    async def list(self, viewer: SignedIn) -> Sequence[TakenOutView]:
+    @route("GET", "/disabled-routes", name="list_disabled_routes")
+    async def list(self, viewer: SignedIn) -> Sequence[DisabledRouteView]:
         """Lists routes and models that get no calls just now."""
         check_allowed(viewer, Action.SEE_OPERATIONS)
         hidden = {} if viewer.teams is None else {"who": "", "why": ""}
         now = self._now()
         return [
-            view_of(TakenOutView, one, **hidden)
-            for one in self._reloader.snapshot.taken_out
+            view_of(DisabledRouteView, one, **hidden)
+            for one in self._reloader.snapshot.disabled_routes
             if one.until is None or one.until > now
         ]
 
     async def failing(self, viewer: Viewer) -> Mapping[str, RouteFailures]:
-        """Failures of the last hour by route, which tell what to take out; none where unknown."""
+        """Failures of the last hour by route, which tell what to disable; none where unknown."""
         now = self._now()
         only = SpendFilter(teams=viewer.teams, values={})
         search = CallSearch(since=now - _HOUR_S, until=now, only=only)
@@ -129,8 +129,8 @@ class TakenOutResource(Resource):
         failures = await self._ask("failing routes", read)
         return {one.route: one for one in failures or ()}
 
-    async def preview(self, viewer: Viewer, request: TakeOutRequest) -> TakeOutPreview:
-        """The effect of taking a route or model out; raises as ``take_out``."""
+    async def preview(self, viewer: Viewer, request: DisableRequest) -> DisablePreview:
+        """The effect of disabling a route or model; raises as ``disable``."""
         check_allowed(viewer, Action.CHANGE_CONFIGURATION)
         catalog = self._reloader.snapshot.catalog
         after = self._catalog_after(request)
@@ -139,34 +139,34 @@ class TakenOutResource(Resource):
             one.name
             for model in changed
             for one, before in zip(model.routes, catalog.models[model.id].routes, strict=True)
-            if one.is_out and not before.is_out
+            if one.is_disabled and not before.is_disabled
         ]
-        return TakeOutPreview(
+        return DisablePreview(
             routes=routes,
-            others=[one.name for model in changed for one in model.routes if not one.is_out],
+            others=[one.name for model in changed for one in model.routes if not one.is_disabled],
             fallbacks=[
-                name for model in changed for name in model.fallbacks if _is_in_service(after, name)
+                name for model in changed for name in model.fallbacks if _is_enabled(after, name)
             ],
             refused=sorted(_without_any_route(after) - _without_any_route(catalog)),
             calls=await self._calls_of_the_last_hour(routes),
             seen=await last_change_id(self._store, request.key, _ACTIONS),
         )
 
-    @route("POST", "/taken-out", name="take_out", status_code=204)
-    async def take(self, viewer: SignedIn, request: TakeOutRequest) -> None:
+    @route("POST", "/disabled-routes", name="disable_route", status_code=204)
+    async def disable_route(self, viewer: SignedIn, request: DisableRequest) -> None:
         """Sends no more calls to a route or model; its other routes or fallbacks answer.
 
         With ``refuses_calls`` calls may be left without any route, which get 503.
         """
-        await self.take_out(viewer, request)
+        await self.disable(viewer, request)
 
-    async def take_out(
-        self, viewer: Viewer, request: TakeOutRequest, seen: str | None = None
+    async def disable(
+        self, viewer: Viewer, request: DisableRequest, seen: str | None = None
     ) -> None:
-        """Takes a route or model out.
+        """Disables a route or model.
 
         Args:
-            seen: Id of its last change that the viewer saw; None to take it out anyhow.
+            seen: Id of its last change that the viewer saw; None to disable it anyhow.
 
         Raises:
             CallerError: It is unknown, no route would be left, or another change came since.
@@ -187,23 +187,25 @@ class TakenOutResource(Resource):
         fields = {"name": request.key, "until": until, "why": request.why}
         try:
             await self._store.ask(
-                self._store.policies.set, TAKEN_OUT, fields, viewer.name, now, seen
+                self._store.policies.set, DISABLED_ROUTES, fields, viewer.name, now, seen
             )
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_policies") from None
         await adopt_change(self._reloader)
 
-    @route("POST", "/taken-out/put-back", name="put_back", status_code=204)
-    async def put_back(self, viewer: SignedIn, request: OutRequest) -> None:
+    @route("POST", "/disabled-routes/enable", name="enable_route", status_code=204)
+    async def enable(self, viewer: SignedIn, request: EnableRequest) -> None:
         """Sends calls to a route or model again."""
         check_allowed(viewer, Action.CHANGE_CONFIGURATION)
         remove = self._store.policies.remove
-        if not await self._store.ask(remove, TAKEN_OUT, request.key, viewer.name, self._now()):
-            raise CallerError("This is not taken out.", code="not_taken_out", status=404)
+        if not await self._store.ask(
+            remove, DISABLED_ROUTES, request.key, viewer.name, self._now()
+        ):
+            raise CallerError("This is not disabled.", code="not_disabled", status=404)
         await adopt_change(self._reloader)
 
-    def _catalog_after(self, request: TakeOutRequest) -> Catalog:
-        """The catalog with something out; raises CallerError where there is no such thing."""
+    def _catalog_after(self, request: DisableRequest) -> Catalog:
+        """The catalog with something disabled; raises CallerError where there is no such thing."""
         snapshot = self._reloader.snapshot
         models = snapshot.catalog.models
         names = (
@@ -215,8 +217,10 @@ class TakenOutResource(Resource):
             raise CallerError(
                 f"The catalog has no {request.kind} of this name.", code="unknown_route", status=404
             )
-        one = TakenOut(kind=request.kind, name=request.name, until=None, why="", who="", since=0)
-        return without_service(snapshot.catalog, [*snapshot.taken_out, one])
+        one = DisabledRoute(
+            kind=request.kind, name=request.name, until=None, why="", who="", since=0
+        )
+        return disable_routes(snapshot.catalog, [*snapshot.disabled_routes, one])
 
     async def _calls_of_the_last_hour(self, routes: Sequence[str]) -> int | None:
         """Calls that these routes ended; None where the ledger does not answer in time."""
@@ -230,15 +234,15 @@ class TakenOutResource(Resource):
         return None if counted is None else counted.count
 
 
-def _is_in_service(catalog: Catalog, name: str) -> bool:
+def _is_enabled(catalog: Catalog, name: str) -> bool:
     model = catalog.models.get(name)
-    return model is not None and not all(one.is_out for one in model.routes)
+    return model is not None and not all(one.is_disabled for one in model.routes)
 
 
 def _without_any_route(catalog: Catalog) -> set[str]:
-    """Models without a route in service, and without a fallback that has one."""
+    """Models without an enabled route, and without a fallback that has one."""
     return {
         model.id
         for model in catalog.models.values()
-        if not any(_is_in_service(catalog, name) for name in (model.id, *model.fallbacks))
+        if not any(_is_enabled(catalog, name) for name in (model.id, *model.fallbacks))
     }
