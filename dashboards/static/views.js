@@ -29,7 +29,7 @@ function drawMenu() {
   const views = savedViews();
   if (!views.length) return;
   const items = views.map((view) => {
-    const link = element("a", { href: view.path, textContent: view.name });
+    const link = element("a", { href: view.path, textContent: view.name, title: view.name });
     if (view.path === location.pathname + location.search) link.setAttribute("aria-current", "page");
     const remove = element("button", { type: "button", textContent: "×", ariaLabel: `Remove the view ${view.name}` });
     remove.addEventListener("click", () => keep(savedViews().filter((other) => other.name !== view.name)));

@@ -71,11 +71,12 @@ def month_saving(saved_nanos: int | None, known_days: float) -> int | None:
 
 
 def rank_steps(steps: Iterable[NextStep]) -> list[NextStep]:
-    """The steps, the largest saving first; those of unknown savings follow, by their kind."""
+    """The steps, the largest saving first, then bounds above, then unknown ones by kind."""
     return sorted(
         (step for step in steps if step.saved_nanos is None or step.saved_nanos > 0),
         key=lambda step: (
             step.saved_nanos is None,
+            step.bound == "at most",
             -(step.saved_nanos or 0),
             _ORDER[step.kind],
             -step.cost_nanos,

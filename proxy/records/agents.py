@@ -204,12 +204,12 @@ def agent_of_product(user_agent: str) -> str:
 def agent_tag(user_agent: str, fields: RequestFields | None) -> str:
     """The coding agent that sent a call, else the product its ``user-agent`` names, in lower case.
 
-    It is the same in all versions: ``openai-python`` of ``OpenAI/Python 3.52.0``.
+    It is the same in all versions: ``openai-python`` of ``AsyncOpenAI/Python 3.52.0``.
     """
     if agent := agent_of_product(user_agent) or (agent_of_fields(fields) if fields else ""):
         return agent
     product = _PRODUCT.match(user_agent[:_HEAD_BYTES])
-    return product[0].lower().replace("/", "-") if product else ""
+    return product[0].lower().removeprefix("async").replace("/", "-") if product else ""
 
 
 def agent_feature(agent: str, fields: RequestFields) -> str:

@@ -27,7 +27,7 @@ def test_a_saving_of_a_month_needs_a_day_of_calls(
     assert month_saving(saved, days) == month
 
 
-def test_largest_saving_is_first_and_unknown_ones_follow_by_kind_and_cost() -> None:
+def test_largest_saving_is_first_then_upper_bounds_and_unknown_ones_by_kind_and_cost() -> None:
     steps = [
         a_step(kind="compaction", feature="cheap", cost_nanos=1),
         a_step(kind="compaction", feature="dear", cost_nanos=9),
@@ -35,12 +35,14 @@ def test_largest_saving_is_first_and_unknown_ones_follow_by_kind_and_cost() -> N
         a_step(saved_nanos=5),
         a_step(kind="cache_misses", saved_nanos=8),
         a_step(saved_nanos=0),
+        a_step(kind="cheaper_model", saved_nanos=90, bound="at most"),
     ]
     ranked = [(step.kind, step.saved_nanos, step.feature) for step in rank_steps(steps)]
 
     assert ranked == [
         ("cache_misses", 8, ""),
         ("layout", 5, ""),
+        ("cheaper_model", 90, ""),
         ("budget", None, ""),
         ("compaction", None, "dear"),
         ("compaction", None, "cheap"),

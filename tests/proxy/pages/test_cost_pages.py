@@ -300,7 +300,7 @@ def test_the_first_page_says_what_is_spent_what_is_wrong_and_what_to_do(
     assert re.search(
         r"Since \d\d:\d\d</th><td class=\"number\"><a href=\"[^\"]+\">3</a></td>", html
     )
-    assert '<a href="/admin/budgets">Budget teams-month</a> 25.0 % of $500.00' in html
+    assert '<a href="/admin/budgets">Budget teams-month of acme</a> 25.0 % of $500.00' in html
     assert "chat-ttft burns its error budget" in html
     assert '<button class="main" type="submit">Apply</button>' in html
     assert html.index("burns its error budget") < html.index("$6.00") < html.index("Apply")

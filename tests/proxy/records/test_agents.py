@@ -159,6 +159,7 @@ def test_qwen_code_and_crush_are_known_by_their_user_agents(product: str, agent:
     [
         ("codex_cli_rs/0.169.0", "codex"),
         ("OpenAI/Python 3.52.0", "openai-python"),
+        ("AsyncOpenAI/Python 3.52.0", "openai-python"),
         ("Anthropic/JS 0.70.1", "anthropic-js"),
         ("Go-http-client/1.1", "go-http-client"),
         ("python-requests/2.32.5", "python-requests"),
