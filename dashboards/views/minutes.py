@@ -19,6 +19,8 @@ WINDOW_SECONDS: Final[dict[MinutesWindow, tuple[int, int]]] = {
     "1h": (3_600, 60),
     "6h": (21_600, 300),
 }
+#: A longer time without a failure ends a route's failing.
+FAILING_GAP_S: Final = 300.0
 _P50, _P95 = 50, 95
 _MICROS: Final = 1_000_000
 
@@ -138,9 +140,10 @@ class RouteFailures:
         attempts: All attempts on it.
         failed: Those that failed or broke off.
         errors: Their errors, the most frequent first.
-        first: The first failure after its last answer, from which on it fails; null where it has
-            answered since its last failure.
+        first: The earliest failure that no five minutes without one part from the last.
         last: Its last failure.
+        began_earlier: True where ``first`` is within five minutes of the time's beginning, so that
+            it may have failed before.
         answered: Arrival of the last call that it answered; null for none in this time.
     """
 
@@ -148,9 +151,17 @@ class RouteFailures:
     attempts: int
     failed: int
     errors: Sequence[FailureWords]
-    first: FailedAttempt | None = None
-    last: FailedAttempt | None = None
-    answered: float | None = None
+    first: FailedAttempt
+    last: FailedAttempt
+    began_earlier: bool
+    answered: float | None
+
+    def state(self, now: float) -> Literal["fails", "fails in part", "failed"]:
+        """Of these failures: over, all there is, or some among answers."""
+        if now - self.last.at > FAILING_GAP_S:
+            return "failed"
+        is_answering = self.answered is not None and self.answered >= self.first.at
+        return "fails in part" if is_answering else "fails"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -356,7 +356,7 @@ def test_a_failing_route_stands_first_with_the_upstreams_words_and_leads_to_its_
 
     assert "1 of 1 attempts failed" in html
     assert "429 rate_limit_exceeded: slow down" in html
-    assert "no answer in this time, fails since" in html
+    assert "no answer in this time (UTC)" in html
     assert 'href="/admin/models?q=lab%2Fbig">Disable it' in html
     assert html.count(f'href="/admin/calls/{failed.call_id}"') == 2
     for error in ("", "&amp;error=upstream_rate_limited"):

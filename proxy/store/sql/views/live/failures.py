@@ -1,19 +1,20 @@
 """Attempts that upstreams failed, by route, code and words, and the calls of an alert."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
 from dashboards.views.alerts import AlertCalls
-from dashboards.views.minutes import FailedAttempt, FailureWords, RouteFailures
+from dashboards.views.minutes import FAILING_GAP_S, FailedAttempt, FailureWords, RouteFailures
 from proxy.records.receipt import IDLE_TEAM, Outcome, words_without_message
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_time
 from proxy.store.sql.ledger.measured_calls import FAILED
+from proxy.store.sql.timestamps import micros
 from proxy.store.sql.views.calls import (
     MAX_COUNTED,
     CallSearch,
@@ -53,13 +54,13 @@ def failing_routes(
         .limit(most)
     )
     routes = connection.execute(query).all()
-    words = _words(connection, search, [row[0] for row in routes]) if routes else []
-    errors = _as_shown(words, search, has_words=has_words)
-    first = _first_failures(connection, search, {row[0]: row[4] or "" for row in routes})
+    if not routes:
+        return []
+    names = [row[0] for row in routes]
+    errors = _as_shown(_words(connection, search, names), search, has_words=has_words)
+    first = _failing_since(connection, search, names)
 
-    def attempt(call_id: str | None) -> FailedAttempt | None:
-        if call_id is None:
-            return None
+    def attempt(call_id: str) -> FailedAttempt:
         return FailedAttempt(at=id_time(call_id), call_id=call_id if has_words else "")
 
     return [
@@ -68,7 +69,8 @@ def failing_routes(
             attempts=attempts,
             failed=count,
             errors=[error for name, error in errors if name == route][:_MAX_WORDS],
-            first=attempt(first.get(route)),
+            first=attempt(first[route]),
+            began_earlier=id_time(first[route]) - search.since < FAILING_GAP_S,
             last=attempt(last_failure),
             answered=None if last_answer is None else id_time(last_answer),
         )
@@ -76,25 +78,21 @@ def failing_routes(
     ]
 
 
-def _first_failures(
-    connection: Connection, search: CallSearch, answered: Mapping[str, str]
+def _failing_since(
+    connection: Connection, search: CallSearch, routes: Sequence[str]
 ) -> dict[str, str]:
-    """The first call that failed on each route after the last one that it answered.
-
-    Args:
-        answered: That call by route; "" for none.
-    """
-    if not answered:
-        return {}
-    is_later = (
-        and_(_CALLS.route == route, _CALLS.call_id > last) for route, last in answered.items()
+    """The call with which the newest failures of each route began, as ``RouteFailures.first``."""
+    before = func.lag(_CALLS.started).over(partition_by=_CALLS.route, order_by=_CALLS.call_id)
+    failures = (
+        select(_CALLS.route, _CALLS.call_id, (_CALLS.started - before).label("gap"))
+        .where(*_in_period(search), _IS_FAILED, _CALLS.route.in_(routes))
+        .subquery("failures")
+        .c
     )
-    oldest = min(answered.values())
-    later = replace(search, since=id_time(oldest)) if oldest else search
     query = (
-        select(_CALLS.route, func.min(_CALLS.call_id))
-        .where(*_in_period(later), _IS_FAILED, or_(*is_later))
-        .group_by(_CALLS.route)
+        select(failures.route, func.max(failures.call_id))
+        .where(or_(failures.gap.is_(None), failures.gap > micros(FAILING_GAP_S)))
+        .group_by(failures.route)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
 

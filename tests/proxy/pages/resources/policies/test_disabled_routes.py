@@ -59,7 +59,7 @@ def test_the_page_of_models_says_since_when_a_route_fails_and_by_which_error(
     html = page(dashboard, "/models?q=gpt-5.4")
 
     assert '<span class="state missed">fails</span>' in html
-    assert "no answer in this time, fails since" in html
+    assert "no answer in this time (UTC)" in html
     assert "upstream overloaded: 529 overloaded_error: busy" in html
     assert "529" not in page(dashboard, "/models?q=gpt-5.4", Role.VIEWER)
 

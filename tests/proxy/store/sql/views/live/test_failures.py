@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from dashboards.reports import SpendFilter
-from dashboards.views.minutes import FailureWords
+from dashboards.views.minutes import FailureWords, RouteFailures
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
@@ -53,26 +53,38 @@ def test_a_failing_route_is_named_although_another_route_answered(engine: Engine
     assert [error.attempts for error in hidden[0].errors] == [2, 1]
 
 
-def span(engine: Engine, *attempts: Receipt) -> tuple[float | None, ...]:
-    """Seconds from START to the route's first failure, its last one, and its last answer."""
+def failing(engine: Engine, *attempts: Receipt) -> RouteFailures:
     inserter(engine)(attempts)
     with read_transaction(engine) as connection:
         (route,) = failing_routes(connection, SEARCH, has_words=True)
-    assert route.last is not None
-    times = (route.first.at if route.first else None, route.last.at, route.answered)
-    return tuple(None if at is None else at - START for at in times)
+    return route
 
 
-def test_a_route_fails_since_its_first_failure_after_its_last_answer(engine: Engine) -> None:
-    assert span(engine, failure(1), attempt(2), failure(3), failure(4)) == (3, 4, 2)
+def test_a_route_fails_since_its_first_failure_although_it_answers_between(engine: Engine) -> None:
+    failures = [failure(n) for n in range(310, 330, 2)]
+    route = failing(engine, *failures, *(attempt(n) for n in range(301, 332, 2)))
+
+    assert (route.first.at - START, route.last.at - START) == (310, 328)
+    assert route.answered == START + 331
+    assert not route.began_earlier
+    assert route.state(START + 335) == "fails in part"
 
 
-def test_a_route_that_has_answered_since_its_last_failure_fails_no_more(engine: Engine) -> None:
-    assert span(engine, failure(1), attempt(1, attempt=1), attempt(2)) == (None, 1, 2)
+def test_failures_before_a_gap_of_over_five_minutes_are_another_failing(engine: Engine) -> None:
+    assert failing(engine, *map(failure, (5, 306, 500, 800))).first.at == START + 306
 
 
-def test_a_route_without_an_answer_fails_since_its_first_failure_at_least(engine: Engine) -> None:
-    assert span(engine, failure(1), failure(2)) == (1, 2, None)
+def test_a_route_that_has_not_failed_for_five_minutes_fails_no_more(engine: Engine) -> None:
+    route = failing(engine, failure(1), attempt(2))
+
+    assert [route.state(START + after) for after in (301, 302)] == ["fails in part", "failed"]
+
+
+def test_failing_at_the_beginning_of_the_time_may_have_begun_earlier(engine: Engine) -> None:
+    route = failing(engine, failure(1), failure(2))
+
+    assert route.began_earlier
+    assert (route.answered, route.state(START + 3)) == (None, "fails")
 
 
 def test_failures_lead_to_their_calls_for_who_sees_calls_alone(engine: Engine) -> None:
@@ -83,7 +95,7 @@ def test_failures_lead_to_their_calls_for_who_sees_calls_alone(engine: Engine) -
             for has_words in (True, False)
         ]
 
-    assert [bool(one and one.call_id) for one in ids] == [True, False]
+    assert [bool(one.call_id) for one in ids] == [True, False]
 
 
 def test_messages_of_upstreams_are_only_for_who_sees_all_teams(engine: Engine) -> None:

@@ -64,7 +64,6 @@ def test_an_alert_of_a_route_says_since_when_it_fails(engine: Engine) -> None:
     )
 
     assert shown.route is not None
-    assert shown.route.first is not None
     assert (shown.route.first.at, shown.route.failed) == (START, 5)
 
 
