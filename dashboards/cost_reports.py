@@ -45,6 +45,7 @@ class CostSums(msgspec.Struct, frozen=True):
     Attributes:
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
+        answered: Calls that had a first content byte.
         estimated: Attempts whose usage was counted by the gateway.
         unpriced: Attempts at no known price; the two sums of costs leave them out.
         priced_list_nanos: Known cost at published prices in 1e-9 US dollars.
@@ -54,6 +55,7 @@ class CostSums(msgspec.Struct, frozen=True):
 
     calls: int = 0
     attempts: int = 0
+    answered: int = 0
     errors: int = 0
     estimated: int = 0
     unpriced: int = 0
@@ -273,6 +275,7 @@ def _sums(row: Spend) -> CostSums:
     return CostSums(
         calls=row.calls,
         attempts=row.attempts,
+        answered=row.answered,
         errors=row.errors,
         estimated=row.estimated,
         unpriced=row.unpriced,

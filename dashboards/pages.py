@@ -23,6 +23,7 @@ from dashboards.report_summary.savings_sentences import (
     quality_sentence,
     uncounted_sentence,
 )
+from dashboards.reports import ATTEMPTED_PARTS
 from dashboards.views.code_words import code_words
 from dashboards.views.comparisons import comparison_name
 from dashboards.views.replay import CostCurves
@@ -203,5 +204,5 @@ def _template_environment() -> Environment:
     made.filters["cost_plot"] = cost_plot
     made.filters["code_words"] = code_words
     made.filters["comparison_name"] = comparison_name
-    made.globals["home"] = HOME
+    made.globals |= {"home": HOME, "attempted_parts": ATTEMPTED_PARTS}
     return made

@@ -18,6 +18,8 @@ Part = FixedPart | TagPart
 """
 
 BY_TEAM: tuple[Part, ...] = ("team",)
+#: Dimensions of which an attempt may be no call, because another value answered.
+ATTEMPTED_PARTS: Final = frozenset({"model", "route", "upstream", "provider"})
 FIXED_PARTS: Final[tuple[FixedPart, ...]] = get_args(FixedPart)
 #: Rows of a report that is split by user or tag.
 MAX_USERS = 1_000
@@ -137,6 +139,7 @@ class Spend:
         tags: The values of those tags that the report is split by; "" for none.
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
+        answered: Calls that had a first content byte: neither failed before it nor refused.
         estimated: Attempts whose usage was counted here.
         unpriced: Attempts that were answered or used tokens, at no known price; the costs leave
             them out.
@@ -159,6 +162,7 @@ class Spend:
     tags: Mapping[str, str] = field(default_factory=dict)
     calls: int
     attempts: int
+    answered: int
     errors: int
     estimated: int
     unpriced: int
@@ -179,16 +183,19 @@ class Spend:
 
     @property
     def nanos_per_1k_calls(self) -> int | None:
-        """The cost of all attempts of 1,000 calls without an error; None without any, or unknown.
+        """The cost of all attempts of 1,000 answered calls; None without any, or unknown.
 
         Idle time is left out: it is no call's.
         """
-        return self._nanos_per_1k(self.calls - self.errors)
+        return self._nanos_per_1k(self.answered)
 
     @property
     def nanos_per_1k_attempts(self) -> int | None:
-        """The same of 1,000 attempts: for models and routes, whose attempts may be no calls."""
-        return self._nanos_per_1k(self.attempts)
+        """The same of 1,000 attempts, without the last ones of calls that got no answer.
+
+        It is for ``ATTEMPTED_PARTS``.
+        """
+        return self._nanos_per_1k(self.attempts - self.calls + self.answered)
 
     def _nanos_per_1k(self, count: int) -> int | None:
         if self.cost_nanos is None or count <= 0:

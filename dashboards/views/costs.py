@@ -36,6 +36,7 @@ class CostAmounts:
     Attributes:
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
+        answered: Calls that had a first content byte: neither failed before it nor refused.
         estimated_attempts: Attempts whose usage was counted by the gateway.
         unpriced_attempts: Attempts at no known price; the costs leave them out.
         prompt_tokens: Tokens of prompts, however they were billed.
@@ -44,16 +45,18 @@ class CostAmounts:
         list_nanos: Known cost at published prices; null where none is known.
         cost_nanos: The same after discounts.
         idle_nanos: The part of it that no call caused: idle time of engines.
-        nanos_per_call: Cost of all attempts, idle time left out, by the calls that ended without
-            an error; null without these or a known cost.
+        nanos_per_call: Cost of all attempts, idle time left out, by the answered calls; null
+            without these or a known cost.
         nanos_per_1k_calls: The same of 1,000 such calls.
-        nanos_per_1k_attempts: The same cost, of 1,000 attempts: that of a model or route, whose
-            attempts before another answered are no calls of its own.
+        nanos_per_1k_attempts: The same cost, of 1,000 attempts without the last ones of calls that
+            got no answer: that of a model or route, whose attempts before another answered are no
+            calls of its own.
         nanos_per_1m_tokens: Cost of a million tokens of prompts and answers.
     """
 
     calls: int
     attempts: int
+    answered: int
     errors: int
     estimated_attempts: int
     unpriced_attempts: int
@@ -251,10 +254,10 @@ def cost_amounts(sums: CostSums, idle_nanos: int = 0) -> CostAmounts:
         idle_nanos: The part of the costs that no call caused, in nano-dollars.
     """
     called = None if sums.cost_nanos is None else sums.cost_nanos - idle_nanos
-    answered = sums.calls - sums.errors
     return CostAmounts(
         calls=sums.calls,
         attempts=sums.attempts,
+        answered=sums.answered,
         errors=sums.errors,
         estimated_attempts=sums.estimated,
         unpriced_attempts=sums.unpriced,
@@ -264,9 +267,11 @@ def cost_amounts(sums: CostSums, idle_nanos: int = 0) -> CostAmounts:
         list_nanos=sums.list_nanos,
         cost_nanos=sums.cost_nanos,
         idle_nanos=idle_nanos,
-        nanos_per_call=_per_unit(called, answered, 1),
-        nanos_per_1k_calls=_per_unit(called, answered, _CALLS_PER_UNIT),
-        nanos_per_1k_attempts=_per_unit(called, sums.attempts, _CALLS_PER_UNIT),
+        nanos_per_call=_per_unit(called, sums.answered, 1),
+        nanos_per_1k_calls=_per_unit(called, sums.answered, _CALLS_PER_UNIT),
+        nanos_per_1k_attempts=_per_unit(
+            called, sums.attempts - sums.calls + sums.answered, _CALLS_PER_UNIT
+        ),
         nanos_per_1m_tokens=_per_unit(called, sums.tokens, _TOKENS_PER_UNIT),
     )
 

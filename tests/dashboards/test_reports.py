@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboards.reports import ReportPeriod
+from tests.fakes.spend_reports import a_spend
 
 DATES = st.dates(date(2000, 1, 1), date(2100, 1, 1))
 ZONES = st.sampled_from(sorted(available_timezones()))
@@ -51,6 +52,13 @@ def test_a_day_is_as_long_as_it_is_there(day: date, zone: str, hours: float) -> 
 def test_a_period_that_ends_before_it_begins_cannot_exist() -> None:
     with pytest.raises(ValueError, match="cannot end on 2026-01-01"):
         ReportPeriod(first=date(2026, 1, 2), end=date(2026, 1, 1), zone="UTC")
+
+
+@pytest.mark.parametrize("refused", [0, 30])
+def test_calls_that_got_no_answer_do_not_make_1000_calls_cheaper(refused: int) -> None:
+    spend = a_spend(calls=5 + refused, attempts=9 + refused, answered=4, errors=1, cost_nanos=80)
+
+    assert (spend.nanos_per_1k_calls, spend.nanos_per_1k_attempts) == (20_000, 10_000)
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "europe/"])

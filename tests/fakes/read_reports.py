@@ -20,6 +20,7 @@ def sums_of(nanos: int | None, calls: int = 1, **fields: Any) -> CostSums:
     return CostSums(
         calls=calls,
         attempts=calls,
+        answered=calls,
         priced_list_nanos=2 * (nanos or 0),
         priced_nanos=nanos or 0,
         usage=Usage(input=10, output=5),

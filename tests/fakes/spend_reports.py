@@ -17,14 +17,15 @@ from dashboards.reports import (
 )
 from slo.usage import Usage
 
-_COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
+_COUNTS = ("calls", "attempts", "answered", "errors", "estimated", "unpriced")
 
 
 def a_spend(**changes: Any) -> Spend:
     """Spend of one call with 10 tokens that cost 7 of 9 nano-dollars."""
     fields: dict[str, Any] = {
         "team": "t1", "feature": "", "model": "m", "requested": "m", "route": "up/m",
-        "upstream": "up", "key": "k", "user": "", "calls": 1, "attempts": 1, "errors": 0,
+        "upstream": "up", "key": "k", "user": "", "calls": 1, "attempts": 1, "answered": 1,
+        "errors": 0,
         "estimated": 0, "unpriced": 0, "usage": Usage(input=6, cache_read=3, output=1),
         "list_nanos": 9, "cost_nanos": 7, "ttft": None, "duration": None,
     }  # fmt: skip

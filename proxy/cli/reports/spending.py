@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResul
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.reports import Part, Percentiles, ReportPeriod, Spend, Times
+from dashboards.reports import ATTEMPTED_PARTS, Part, Percentiles, ReportPeriod, Spend, Times
 from proxy.cli.columns import (
     COUNT,
     MONEY,
@@ -44,15 +44,13 @@ def _idle_cells(amounts: Sequence[int]) -> Iterator[str]:
 
 def _per_1k_cells(rows: Sequence[Spend]) -> Iterator[str]:
     texts = column(row.nanos_per_1k_calls for row in rows)
-    return (text if row.calls > row.errors else "-" for row, text in zip(rows, texts, strict=True))
+    return (text if row.answered else "-" for row, text in zip(rows, texts, strict=True))
 
 
 #: Columns that are shown where a row has any.
 _OPTIONAL: Final = frozenset({"errors", "estimated", "idle USD", "unpriced"})
 _PER_1K: Final = "USD per 1k calls"
 _PER_1K_ATTEMPTS: Final = "USD per 1k attempts"
-#: Parts of which an attempt may be no call: another answered.
-_ATTEMPTED: Final = frozenset({"model", "route", "upstream"})
 _COLUMNS: Final[tuple[TableColumn[Spend], ...]] = (
     TableColumn("calls", "calls", COUNT),
     TableColumn("errors", "errors", COUNT),
@@ -139,7 +137,7 @@ def spending(
         times: None leaves them and the cost of 1,000 calls out.
     """
     every = (*rows, *total)
-    per_1k = _PER_1K_ATTEMPTS if _ATTEMPTED & {*parts} else _PER_1K
+    per_1k = _PER_1K_ATTEMPTS if ATTEMPTED_PARTS & {*parts} else _PER_1K
     left_out = {_PER_1K, _PER_1K_ATTEMPTS} - ({per_1k} if times is not None else set())
     texts = {
         shown.title: list(shown.form.cells(values))

@@ -20,7 +20,9 @@ def forecast(cost: Callable[[date], int], first: date = date(2026, 10, 29)) -> M
 
 
 def test_the_cost_of_a_unit_is_rounded_and_leaves_idle_time_out() -> None:
-    sums = CostSums(calls=3, attempts=4, priced_nanos=1_010, usage=Usage(input=600, output=400))
+    sums = CostSums(
+        calls=3, attempts=4, answered=3, priced_nanos=1_010, usage=Usage(input=600, output=400)
+    )
     amounts = cost_amounts(sums, idle_nanos=10)
 
     assert amounts.cost_nanos == 1_010
@@ -28,8 +30,10 @@ def test_the_cost_of_a_unit_is_rounded_and_leaves_idle_time_out() -> None:
     assert amounts.nanos_per_1m_tokens == 1_000_000
 
 
-def test_cost_of_calls_is_that_of_all_attempts_by_those_without_an_error() -> None:
-    amounts = cost_amounts(CostSums(calls=5, errors=1, attempts=8, priced_nanos=80))
+@pytest.mark.parametrize("refused", [0, 30])
+def test_cost_of_calls_is_that_of_all_attempts_by_those_with_an_answer(refused: int) -> None:
+    sums = CostSums(calls=5 + refused, attempts=9 + refused, answered=4, errors=1, priced_nanos=80)
+    amounts = cost_amounts(sums)
 
     assert (amounts.nanos_per_call, amounts.nanos_per_1k_calls) == (20, 20_000)
     assert amounts.nanos_per_1k_attempts == 10_000

@@ -58,8 +58,8 @@ _IS_FAST_PATH: Final = "served_by IS NOT NULL OR fast_path_nanos IS NOT NULL"
 
 COUNTS: Final = ("calls", "attempts", "errors", "estimated", "unpriced")
 """Sums that are numbers of calls and attempts."""
-SPEND_SUMS: Final = (*COUNTS, *schema.BUCKETS, "list_nanos", "cost_nanos")
-"""Sums that say what was spent, on what."""
+SPEND_SUMS: Final = (*COUNTS, "ttft_count", *schema.BUCKETS, "list_nanos", "cost_nanos")
+"""Sums that say what was spent, on what; ``ttft_count`` is that of calls with an answer."""
 SUMS: Final[Mapping[str, str]] = {
     "calls": "sum(final)",
     "attempts": "count(*)",

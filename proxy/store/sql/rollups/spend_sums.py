@@ -46,7 +46,7 @@ Bounds = tuple[int, int]
 _MICROS: Final = 1_000_000
 #: Columns of receipts that sums are made of.
 _RECEIPT_COLUMNS: Final = (
-    *("final", "outcome", "estimated", "team", "feature", "list_nanos", "cost_nanos"),
+    *("final", "outcome", "estimated", "ttft", "team", "feature", "list_nanos", "cost_nanos"),
     *schema.BUCKETS,
 )
 

@@ -378,6 +378,7 @@ def _cost_sums(numbers: Mapping[str, int]) -> CostSums:
     return CostSums(
         **{name: sums[name] for name in COUNTS}
         | {"attempts": sums["attempts"] - sums["idle_attempts"]},
+        answered=sums["ttft_count"],
         priced_list_nanos=sums["list_nanos"],
         priced_nanos=sums["cost_nanos"],
         usage=Usage(**{bucket: sums[bucket] for bucket in schema.BUCKETS}),

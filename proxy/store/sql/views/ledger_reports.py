@@ -67,12 +67,7 @@ _PAGE_ROWS = 5_000
 #: Seconds that a statement which reads receipts may take on PostgreSQL.
 _RECEIPTS_TIMEOUT_S = 600.0
 _DAY_S = 86_400
-_SUMMED = (
-    *SPEND_SUMS,
-    "ttft_sum",
-    "ttft_count",
-    "duration_sum",
-)
+_SUMMED = (*SPEND_SUMS, "ttft_sum", "duration_sum")
 #: Parts of two sums that are no calls: idle time of replicas.
 _IDLE = {"idle_nanos": "cost_nanos", "idle_attempts": "attempts"}
 
@@ -293,6 +288,7 @@ def _spend(parts: Sequence[Part], named: Mapping[str, Any]) -> Spend:
         tags={part: named[part] for part in parts if is_tag(part)},
         **{count: named[count] for count in COUNTS}
         | {"attempts": named["attempts"] - named["idle_attempts"]},
+        answered=named["ttft_count"],
         usage=Usage(**{bucket: named[bucket] for bucket in schema.BUCKETS}),
         list_nanos=_cost(named["list_nanos"], named["unpriced"]),
         cost_nanos=_cost(named["cost_nanos"], named["unpriced"]),

@@ -16,6 +16,7 @@ def a_spend(**changes: Any) -> Spend:
         "team": "team_1",
         "calls": 1200,
         "attempts": 1201,
+        "answered": 1200,
         "errors": 0,
         "estimated": 0,
         "unpriced": 0,
@@ -116,6 +117,7 @@ LARGE = a_spend(
     model="claude-sonnet-5-5",
     route="anthropic/claude-sonnet-5-5",
     calls=1_234_567,
+    answered=1_234_567,
     errors=12_345,
     unpriced=70_007,
     usage=Usage(input=1_234_567_890, cache_read=9_876_543_210, output=123_456_789),
@@ -163,7 +165,7 @@ def test_cost_per_thousand_calls_and_durations_are_shown_on_request() -> None:
     rows = [
         a_spend(feature="chat"),
         a_spend(feature="bulk", cost_nanos=None),
-        a_spend(feature="none", calls=0),
+        a_spend(feature="none", calls=30, answered=0),
     ]
     key: tuple[str, ...] = ("team_1", "chat")
     times = {key: Times(Percentiles(0.25, 1.0, 12.34), Percentiles(1.5, 2.0, 20.0), 3)}
@@ -206,6 +208,7 @@ ROW = Spend(
     feature="chat",
     calls=2,
     attempts=3,
+    answered=1,
     errors=1,
     estimated=0,
     unpriced=1,

@@ -7,7 +7,7 @@ from dashboards.access import Viewer
 from dashboards.cost_reports import cost_report
 from dashboards.reports import ReportPeriod
 from proxy.pages.resources.ledger.costs import Costs
-from proxy.records.receipt import IDLE_TEAM
+from proxy.records.receipt import IDLE_TEAM, Outcome
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
 from tests.fakes.admin_api import ADMIN, DAY, NOW, AdminApi, of_team
@@ -128,6 +128,21 @@ def test_idle_time_of_engines_is_a_cost_and_no_call(api: AdminApi) -> None:
 
     assert (total["cost_nanos"], total["idle_nanos"], total["nanos_per_call"]) == (40, 10, 30)
     assert total["attempts"] == 1
+
+
+@pytest.mark.parametrize("only", [{}, {"user": "u"}])
+def test_refused_calls_do_not_make_answered_ones_cheaper(
+    api: AdminApi, only: dict[str, str]
+) -> None:
+    refused = {"outcome": Outcome.REFUSED, "usage": None, "ttft": None, "list_nanos": None}
+    api.keep(
+        a_call(1, 1, user="u", cost_nanos=30),
+        *(a_call(n, 1, user="u", cost_nanos=None, **refused) for n in (2, 3)),
+    )
+    total = api.ok("/costs", **only)["total"]
+
+    assert (total["calls"], total["answered"], total["errors"]) == (3, 1, 0)
+    assert (total["nanos_per_1k_calls"], total["nanos_per_1k_attempts"]) == (30_000, 30_000)
 
 
 def test_unpriced_attempts_are_said_and_their_cost_is_unknown(api: AdminApi) -> None:

@@ -69,6 +69,7 @@ def receipts(draw: st.DrawFn, period: ReportPeriod) -> list[Receipt]:
             "route": f"{upstream}/{draw(st.sampled_from(['m', '*', 'm#fast']))}",
             "final": draw(st.booleans()),
             "outcome": outcome,
+            "ttft": draw(st.sampled_from([None, 0.25])),
             "estimated": draw(st.booleans()),
             "list_nanos": cost,
             "cost_nanos": None if cost is None else draw(st.integers(0, cost)),
@@ -87,6 +88,7 @@ def plain_sums(period: ReportPeriod, every: Sequence[Receipt]) -> CostSums:
     return CostSums(
         calls=len(finals),
         attempts=len(inside),
+        answered=sum(receipt.ttft is not None for receipt in finals),
         errors=sum(receipt.outcome in failed for receipt in finals),
         estimated=sum(receipt.estimated for receipt in inside),
         unpriced=sum(
