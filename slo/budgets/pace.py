@@ -1,8 +1,9 @@
 """The end of a budget's window at the present pace: a straight line from what is spent now on.
 
-The pace is that of the last seven whole days, without those before the first with spending: a day's
-nights and a week's quiet days are in it. Where they are not known, and in windows of an hour or a
-minute, it is that of the window so far, once a tenth of it is over.
+The pace is that of the last seven whole days: a day's nights and a week's quiet days are in it.
+Days up to the first with spending, seldom a whole one, are left out, unless all seven have some.
+Where none is left, and in windows of an hour or a minute, the pace is that of the window so far,
+once a tenth of it is over.
 """
 
 from collections.abc import Sequence
@@ -27,12 +28,15 @@ class BudgetPace:
 
     Attributes:
         end: What will be spent at the end of the window, in the budget's unit.
-        over_at: Time at which the limit is passed, in seconds since the epoch; None for not.
-        over: The same in words, a day or a time of UTC; "" for not.
+        is_over: True if the limit is reached already.
+        over_at: Time at which the limit will be passed, in seconds since the epoch; None for not,
+            or already.
+        over: The same in words, a day or a time of UTC; "" likewise.
         basis: Period that the pace is of.
     """
 
     end: int
+    is_over: bool
     over_at: float | None
     over: str
     basis: Literal["last 7 days", "window so far"]
@@ -50,26 +54,30 @@ def budget_pace(
     if spent is None:
         return None
     start, end = window_start(window, now), window_end(window, now)
-    known = tuple(dropwhile(lambda amount: not amount, days)) if window in _LONG_WINDOWS else ()
-    if known:
-        amount, seconds = sum(known), len(known) * _DAY_S
+    paced = _paced_days(days) if window in _LONG_WINDOWS else ()
+    if paced:
+        amount, seconds = sum(paced), len(paced) * _DAY_S
     elif now - start >= _LEAST_PART * (end - start):
         amount, seconds = spent, floor(now - start)
     else:
         return None
     total = spent + amount * floor(end - now) // max(seconds, 1)
-    over_at = _over_at(limit - spent, amount, seconds, now) if total > limit else None
+    is_over = spent >= limit
+    is_passed = total > limit and not is_over
+    over_at = now + (limit - spent) * seconds / amount if is_passed else None
     return BudgetPace(
         end=total,
+        is_over=is_over,
         over_at=over_at,
         over="" if over_at is None else _moment_text(over_at, window),
-        basis="last 7 days" if known else "window so far",
+        basis="last 7 days" if paced else "window so far",
     )
 
 
-def _over_at(left: int, amount: int, seconds: int, now: float) -> float:
-    """Time at which so much more is spent; now where nothing is left."""
-    return now + left * seconds / amount if left > 0 else now
+def _paced_days(days: Sequence[int]) -> Sequence[int]:
+    """The days after the first with spending; of one whose whole week is known, that one, too."""
+    spending = tuple(dropwhile(lambda amount: not amount, days))
+    return spending if len(spending) == PACE_DAYS else spending[1:]
 
 
 def _moment_text(moment: float, window: Window) -> str:

@@ -106,7 +106,9 @@ def a_counter(**fields: Any) -> BudgetCounter:
         "is_hard": True,
         "spent": 125 * 10**9,
         "held": 25 * 10**7,
-        "pace": BudgetPace(end=610 * 10**9, over_at=NOW, over="24 Sep", basis="last 7 days"),
+        "pace": BudgetPace(
+            end=610 * 10**9, is_over=False, over_at=NOW, over="24 Sep", basis="last 7 days"
+        ),
     }
     return BudgetCounter(**(values | fields))
 

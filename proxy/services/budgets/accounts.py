@@ -27,6 +27,8 @@ from slo.window import Window
 SETTLED_AFTER_S: Final = 12.0
 _MAX_LOOKS: Final = 32
 _DAY_S: Final = 86_400.0
+#: Seconds after which yesterday is read again: attempts settle late.
+_YESTERDAY_S: Final = 3_600.0
 _ROLLED_UP: Final = frozenset({"organization", "team", "key", "feature"})
 _NOTHING: Final = Spending(0, 0)
 
@@ -38,6 +40,14 @@ class LedgerAccount(msgspec.Struct, frozen=True):
 
     by: dict[str, int]
     is_whole: bool
+
+
+class _LastDays(msgspec.Struct):
+    """Spending in each of the last whole days, the oldest first, and when yesterday was read."""
+
+    today: float
+    read_at: float
+    days: list[dict[str, Spending]]
 
 
 class _Past(msgspec.Struct):
@@ -67,7 +77,7 @@ class LedgerAccounts:
         self._read: dict[tuple[_Source, str, Window], NamedSpendings] = {}
         self._pasts: dict[tuple[_Source, str], _Past] = {}
         self._attempts: dict[tuple[float, float], int] = {}
-        self._days: tuple[float, dict[str, list[dict[str, Spending]]]] = (0.0, {})
+        self._last_days: dict[str, _LastDays] = {}
 
     def account(
         self, budget: Budget, now: float, ended_before: float | None = None
@@ -99,28 +109,37 @@ class LedgerAccounts:
     def last_days(self, budget: Budget, now: float) -> Mapping[str, Sequence[int]]:
         """Amounts of the whole days before today by name, the oldest first.
 
-        Each day is read once; {} for what rollups do not know.
+        Each day is read once, yesterday every hour; {} for what rollups do not know. Of more names
+        than are kept these are the ones with the most dollars.
 
         Raises:
             StoreError: The database is away.
         """
-        today = window.window_start(Window.DAY, now)
         if _source(budget) != "rollups" or budget.window is Window.HOUR:
             return {}
-        if self._days[0] != today:
-            self._days = (today, {})
-        if budget.scope not in self._days[1]:
-            starts = [today - n * _DAY_S for n in range(PACE_DAYS, 0, -1)]
-            self._days[1][budget.scope] = [
-                self._spendings.from_rollups(budget.scope, start, start + _DAY_S)
-                for start in starts
-            ]
-        days = self._days[1][budget.scope]
-        names = {name for day in days for name in day if budget.of in {EVERY, name}}
+        days = self._whole_days(budget.scope, now)
+        total: dict[str, Spending] = {}
+        for day in days:
+            total = _sum(total, day)
         return {
             name: [_amount_of_unit(budget.unit, day.get(name, _NOTHING)) for day in days]
-            for name in names
+            for name in total
+            if budget.of in {EVERY, name}
         }
+
+    def _whole_days(self, scope: str, now: float) -> Sequence[dict[str, Spending]]:
+        """Spending in each of the last whole days, the oldest first."""
+        today = window.window_start(Window.DAY, now)
+        past = self._last_days.get(scope)
+        if past is None or past.today != today:
+            days = [self._day(scope, today - n * _DAY_S) for n in range(PACE_DAYS, 0, -1)]
+            past = self._last_days[scope] = _LastDays(today, now, days)
+        elif now - past.read_at >= _YESTERDAY_S:
+            past.days[-1], past.read_at = self._day(scope, today - _DAY_S), now
+        return past.days
+
+    def _day(self, scope: str, start: float) -> dict[str, Spending]:
+        return self._spendings.from_rollups(scope, start, start + _DAY_S)
 
     def _from_source(self, source: _Source, scope: str, kind: Window) -> NamedSpendings:
         now, ended_before = self._asked_for

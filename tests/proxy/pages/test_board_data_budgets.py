@@ -130,7 +130,7 @@ def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store
 
 def test_pace_of_a_counter_is_that_of_its_last_whole_days_in_the_ledger(store: Store) -> None:
     team = store.teams.create("acme", now=NOW)
-    past = [NOW - n * 86_400 for n in (1, 2)]
+    past = [NOW - n * 86_400 for n in (1, 2, 3)]
     keep(
         store,
         *(

@@ -17,10 +17,11 @@ from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
 from slo.alert import Alert, budget_alert
 from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.pace import BudgetPace
 from slo.window import Window, window_end
 from tests.fakes.alerts import an_alert
 from tests.fakes.asgi import AsgiConnection
-from tests.fakes.board import NOW
+from tests.fakes.board import NOW, a_counter, overview
 from tests.fakes.dashboard import OWN_TEAM, Dashboard
 from tests.fakes.ledger_day import book_calls_of_yesterday
 from tests.fakes.receipts import a_receipt
@@ -337,6 +338,16 @@ def test_a_budget_that_another_person_changed_meanwhile_is_neither_set_nor_undon
             answer.body.decode()
         )
     assert stored_limits(dashboard) == {"own": 9_000_000_000}
+
+
+def test_counter_that_has_reached_its_limit_is_full_without_a_day(
+    dashboard: Dashboard,
+) -> None:
+    pace = BudgetPace(end=9, is_over=True, over_at=None, over="", basis="last 7 days")
+    dashboard.board.page = overview(counters=[a_counter(pace=pace)])
+    html = dashboard.ask_as(Role.FINANCE, "GET", "/admin/budgets").body.decode()
+
+    assert "<small>full</small>" in html
 
 
 def test_counter_says_where_it_ends_at_this_pace_and_when_it_is_full(dashboard: Dashboard) -> None:

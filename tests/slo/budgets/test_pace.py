@@ -23,15 +23,15 @@ def test_month_goes_on_at_the_mean_of_the_last_seven_days() -> None:
     assert (pace.over_at, pace.over) == (NOON + 9 * 86_400, "25 Nov")
 
 
-def test_days_before_the_first_with_spending_are_not_part_of_the_pace() -> None:
+def test_days_up_to_the_first_with_spending_are_not_part_of_the_pace() -> None:
     days = [0, 0, 0, 0, 0, 3 * DOLLAR, DOLLAR]
     pace = budget_pace(Window.MONTH, 50 * DOLLAR, 10 * DOLLAR, days, NOON)
 
     assert pace is not None
-    assert (pace.end, pace.over_at, pace.over) == (39 * DOLLAR, None, "")
+    assert (pace.end, pace.over_at, pace.over) == (24 * DOLLAR + DOLLAR // 2, None, "")
 
 
-@pytest.mark.parametrize("days", [[], [0] * 7])
+@pytest.mark.parametrize("days", [[], [0] * 7, [0] * 6 + [DOLLAR]])
 def test_without_known_days_the_window_so_far_is_the_pace(days: list[int]) -> None:
     pace = budget_pace(Window.DAY, 30 * DOLLAR, 20 * DOLLAR, days, NOON)
 
@@ -51,11 +51,12 @@ def test_spent_that_is_unknown_and_a_window_that_has_just_begun_have_no_pace() -
     assert budget_pace(Window.HOUR, 50, 5, WEEK, NOON + 300) is None
 
 
-def test_limit_that_is_passed_already_is_over_now() -> None:
-    pace = budget_pace(Window.MONTH, 50, 51, [1] * 7, NOON)
+@pytest.mark.parametrize("spent", [50, 51])
+def test_limit_that_is_reached_already_is_over_without_a_day(spent: int) -> None:
+    pace = budget_pace(Window.MONTH, 50, spent, [1] * 7, NOON)
 
     assert pace is not None
-    assert pace.over_at == NOON
+    assert (pace.is_over, pace.over_at, pace.over) == (True, None, "")
 
 
 @given(
@@ -73,6 +74,7 @@ def test_pace_never_ends_below_what_is_spent_and_is_over_within_its_window(
         return
 
     assert pace.end >= spent
-    assert (pace.over_at is not None) == (pace.end > limit) == bool(pace.over)
+    assert pace.is_over == (spent >= limit)
+    assert (pace.over_at is not None) == (pace.end > limit and not pace.is_over) == bool(pace.over)
     if pace.over_at is not None:
         assert start + at <= pace.over_at <= start + 30 * 86_400

@@ -225,6 +225,23 @@ def test_last_whole_days_are_read_once_a_day_for_all_budgets_of_a_scope() -> Non
     assert spendings.asked == {("rollups", "team"): 14}
 
 
+def test_yesterday_is_read_again_every_hour_for_what_settles_late() -> None:
+    spendings = FakeSpendings()
+    accounts = LedgerAccounts(spendings)  # type: ignore[arg-type]
+    accounts.last_days(budget(), MIDNIGHT)
+    spendings.late = 1
+
+    assert accounts.last_days(budget(), MIDNIGHT + 3_599)["n0"] == [24] * 7
+    assert accounts.last_days(budget(), MIDNIGHT + 3_600)["n0"] == [*[24] * 6, 25]
+    assert spendings.asked == {("rollups", "team"): 8}
+
+
+def test_last_days_have_no_more_names_than_are_kept(spendings, accounts) -> None:
+    spendings.users = MAX_NAMES + 10
+
+    assert len(accounts.last_days(budget(), NOW)) == MAX_NAMES
+
+
 @pytest.mark.parametrize(
     "fields",
     [
