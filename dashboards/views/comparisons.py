@@ -15,7 +15,7 @@ Comparison = Literal["previous", "month"]
 """``previous`` is as long and ends where the period begins, ``month`` the same days a month ago."""
 
 _DAY: Final = timedelta(days=1)
-_HOUR_S: Final = 3_600
+_QUARTER_S: Final = 900
 _DASH: Final = "–"  # noqa: RUF001 - the sign of ranges
 
 
@@ -42,9 +42,10 @@ def begun_part(period: ReportPeriod, today: date) -> ReportPeriod:
 def compared_bounds(
     period: ReportPeriod, earlier: ReportPeriod, now: float | None
 ) -> tuple[int, int]:
-    """Bounds of the earlier period: of one of as many days that goes on, to the same hour.
+    """Bounds of the earlier period: of one of as many days that goes on, to the nearest quarter.
 
-    The hour that goes on is in the later period alone, but for the first of a day.
+    Rollups are by quarters of an hour. Of a single day that has just begun there is none: the
+    bounds are one moment, and nothing can be compared.
 
     Args:
         now: Seconds since the epoch; None for whole days.
@@ -54,8 +55,8 @@ def compared_bounds(
         return start, end
     if len(period.days) != len(earlier.days):
         return start, end
-    hours = max(int(now - midnight) // _HOUR_S, 1)
-    return start, min(end, earlier.days[-1].bounds[0] + hours * _HOUR_S)
+    quarters = round((now - midnight) / _QUARTER_S)
+    return start, min(end, earlier.days[-1].bounds[0] + quarters * _QUARTER_S)
 
 
 def compared_edges(
@@ -92,8 +93,8 @@ class MonthForecasts:
     """Forecasts of a day's month, all by the costs between the same edges.
 
     Args:
-        now: Seconds since the epoch, up to whose hour the last day a month ago is compared; None
-            for all of it.
+        now: Seconds since the epoch, up to whose quarter of an hour the last day a month ago is
+            compared; None for all of it.
 
     Attributes:
         edges: Edges of the buckets that they are made of.
@@ -108,6 +109,7 @@ class MonthForecasts:
         bounds = [month.bounds, month.days[-1].bounds, before, *(day.bounds for day in past.days)]
         self.edges = sorted({edge for both in bounds for edge in both})
         places = {edge: place for place, edge in enumerate(self.edges)}
+        self._has_before = before[0] < before[1]
         self._today, self._days = today, [day.first for day in past.days]
         self._parts = [slice(*(places[edge] for edge in both)) for both in bounds]
 
@@ -117,7 +119,7 @@ class MonthForecasts:
         by_day = list(zip(self._days, past, strict=True))
         return replace(
             month_forecast(self._today, month, today or 0, by_day),
-            before_nanos=before,
+            before_nanos=before if self._has_before else None,
             before_first=self._before.first,
             before_last=self._before.days[-1].first,
         )

@@ -171,7 +171,8 @@ class MonthForecast:
         low_nanos: Lower end of its 95 % band, by the spread of the known days; null likewise.
         high_nanos: Upper end.
         days: The days after today; none where too little is known.
-        before_nanos: Known cost of the same days of the month before; null likewise.
+        before_nanos: Known cost of the same days of the month before; null likewise, and in the
+            first minutes of a month.
         before_first: The first of these days.
         before_last: The last, included.
         known_days: Whole days before today that the estimate is made of.
@@ -211,8 +212,8 @@ class CostsView:
         before: Sums of the period that this one is compared with.
         before_first: The first day of that period.
         before_last: Its last day, included.
-        before_end: Time at which it ends, in seconds since the epoch: on its last day at the hour
-            of now where the period goes on.
+        before_end: Time at which it ends, in seconds since the epoch: on its last day at the
+            quarter of an hour of now where the period goes on.
         before_nanos: Known cost of those of its buckets that stand for these, in their order, at
             most as many; null where no call has a known price.
         unattributed_nanos: Cost of calls that name no feature.

@@ -109,18 +109,25 @@ def test_hours_stand_for_those_as_long_after_midnight_although_clocks_changed(
 
 
 @pytest.mark.parametrize(
-    ("minutes", "hours"), [(0, 1), (59, 1), (13 * 60 + 59, 13), (24 * 60 - 1, 23), (24 * 60, 24)]
+    ("minutes", "quarters"), [(7, 0), (8, 1), (59, 4), (119, 8), (13 * 60 + 20, 53), (24 * 60, 96)]
 )
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
-def test_period_that_goes_on_is_compared_to_the_same_hour_of_the_earlier_last_day(
-    minutes: int, hours: int, zone: str
+def test_period_that_goes_on_is_compared_to_the_same_quarter_of_the_earlier_last_day(
+    minutes: int, quarters: int, zone: str
 ) -> None:
     period = a_period("2026-11-01", "2026-11-15", zone)
     earlier = a_period("2026-10-01", "2026-10-15", zone)
     now = period.days[-1].bounds[0] + 60 * minutes
     start, last_day = earlier.bounds[0], earlier.days[-1].bounds[0]
 
-    assert compared_bounds(period, earlier, now) == (start, last_day + hours * 3_600)
+    assert compared_bounds(period, earlier, now) == (start, last_day + quarters * 900)
+
+
+def test_month_of_a_few_minutes_is_compared_with_nothing_known() -> None:
+    midnight = a_period("2026-11-01", "2026-11-01").bounds[0]
+    for seconds, known in ((300, None), (600, 0)):
+        forecasts = MonthForecasts(date(2026, 11, 1), "UTC", midnight + seconds)
+        assert forecasts.of([0] * (len(forecasts.edges) - 1)).before_nanos == known
 
 
 def test_period_that_is_over_or_has_another_length_is_compared_with_whole_days() -> None:

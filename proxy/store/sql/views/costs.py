@@ -67,8 +67,8 @@ class CostsQuestion(SeriesQuestion[CostDimension]):
 
     Attributes:
         today: The day of now in the period's time zone.
-        now: Seconds since the epoch, up to whose hour the earlier period is compared where this
-            one goes on; None for whole days.
+        now: Seconds since the epoch, up to whose quarter of an hour the earlier period is compared
+            where this one goes on; None for whole days.
         compare: The period that this one is compared with.
         across: The dimension of the table's columns; None for none.
         rows: The rows of the table.
@@ -132,6 +132,8 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     with read_transaction(readers.engine, is_snapshot=True) as connection:
         reader = SpendReader(connection, bounds, edges, question.only)
         rows = _ranked_rows(connection, reader, question)
+        if bounds[0] == bounds[1]:
+            rows = rows._replace(sums=_without_earlier(rows.sums))
         columns = _ranked_columns(connection, reader, question, rows.page)
         by_bucket = reader.by_bucket(question.dimension, rows.dearest)
         before = costs_by_bucket(connection, earlier_edges, question.only)
@@ -182,6 +184,11 @@ def _ranked_rows(
     matching = [value for value in values if text in value_label(value, names).lower()]
     page = sorted(matching, key=lambda value: _rank(sums, value, some, names))
     return _RankedRows(sums, dearest, page[some.first :][: some.count], len(matching), names)
+
+
+def _without_earlier(sums: Sums) -> Sums:
+    """Sums whose earlier period is unknown."""
+    return sums | {(0, value): {"unpriced": 1} for _, value in sums}
 
 
 def _rank(

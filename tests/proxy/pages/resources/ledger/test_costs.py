@@ -1,4 +1,4 @@
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -175,6 +175,22 @@ def test_costs_of_calls_without_a_price_are_unknown_and_not_nothing(api: AdminAp
 
     assert (month["spent_nanos"], month["before_nanos"], month["forecast_nanos"]) == (None,) * 3
     assert set(body["before_nanos"]) == {None}
+
+
+@pytest.mark.parametrize(("minutes", "before"), [(5, None), (119, 8)])
+def test_today_is_compared_with_as_many_minutes_of_yesterday(
+    store: Store, minutes: int, before: int | None
+) -> None:
+    midnight = NOW // DAY * DAY
+    moment = midnight + 60 * minutes
+    made = AdminApi(store, lambda ask: Costs(ask, lambda: PROVIDERS, lambda: moment).router())
+    made.keep(*(a_call(n, (NOW - midnight) / DAY + 1 - n / 96, cost_nanos=1) for n in range(96)))
+    made.keep(a_call(200, (NOW - midnight - 60) / DAY, cost_nanos=1))
+    today = str(datetime.fromtimestamp(midnight, UTC).date())
+    body = made.ok("/costs", by="team", **{"from": today, "to": today})
+
+    assert body["before"]["cost_nanos"] == before
+    assert body["table"]["total"]["change_nanos"] == (None if before is None else 1 - before)
 
 
 @pytest.mark.parametrize("last", ["2026-11-26", "2026-11-30"])
