@@ -212,19 +212,21 @@ class OperationPages(Pages):
     @form("/models/disable", back="/models")
     async def disable_route(self, viewer: Viewer, fields: FormFields) -> None:
         """Disables a route or model."""
-        values = {name: fields[name] for name in ("kind", "name", "why")}
+        values = {name: fields[name] for name in ("kind", "name", "why", "seen")}
         request = validated_request(
             DisableRequest,
             **values,
             hours=_HOURS.get(fields["hours"]),
             refuses_calls=fields["refuses_calls"] == "yes",
         )
-        await self.operations.disabled_routes.disable(viewer, request, fields.get("seen"))
+        await self.operations.disabled_routes.disable(viewer, request)
 
     @form("/models/enable", back="/models")
     async def enable_route(self, viewer: Viewer, fields: FormFields) -> None:
         """Enables a route or model again."""
-        request = validated_request(EnableRequest, kind=fields["kind"], name=fields["name"])
+        request = validated_request(
+            EnableRequest, **{name: fields[name] for name in ("kind", "name", "seen")}
+        )
         await self.operations.disabled_routes.enable(viewer, request)
 
     @route("GET", "/engines")

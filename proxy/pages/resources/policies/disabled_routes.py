@@ -15,10 +15,12 @@ from proxy.configuration import DisabledRoute
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.policies.undo import adopt_change, last_change_id
+from proxy.pages.resources.teams import Label, Name
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
 from proxy.services.catalog_overlay import disable_routes
+from proxy.store.sql.access.audit_log import last_id
 from proxy.store.sql.settings.stored_policies import DISABLED_ROUTES, policy_changes
 from proxy.store.sql.views.calls import CallSearch
 from proxy.store.sql.views.live.failures import AlertCallsQuestion, alert_calls, failures_view
@@ -34,7 +36,13 @@ class EnableRequest(BaseModel):
     """A route, or a model with all its routes."""
 
     kind: Literal["route", "model"]
-    name: str = Field(max_length=200)
+    name: Name
+    seen: str | None = Field(
+        None,
+        max_length=100,
+        description='`change` as it was listed, "" for none: after another change nothing is'
+        " done. Without it, whatever is there is changed.",
+    )
 
     @property
     def key(self) -> str:
@@ -46,7 +54,7 @@ class DisableRequest(EnableRequest):
     """A route or model that is to get no calls for so many hours; 0: until it is enabled."""
 
     hours: Literal[0, 1, 4] = 0
-    why: str = Field("", max_length=200)
+    why: Label = ""
     refuses_calls: bool = Field(
         default=False, description="Calls of a model may be left without any route, and get 503."
     )
@@ -59,10 +67,12 @@ class DisabledRouteView:
     Attributes:
         until: End of it, in seconds since the epoch as ``since`` is; null until it is enabled.
         why: In the words of who disabled it; "" for who does not see all teams, as ``who`` is.
+        change: Id of its last change.
     """
 
     kind: str
     name: str
+    change: str
     until: float | None
     why: str
     who: str
@@ -107,10 +117,18 @@ class DisabledRoutesResource(Resource):
         check_allowed(viewer, Action.SEE_OPERATIONS)
         hidden = {} if viewer.teams is None else {"who": "", "why": ""}
         now = self._now()
-        return [
-            view_of(DisabledRouteView, one, **hidden)
+        disabled = [
+            one
             for one in self._reloader.snapshot.disabled_routes
             if one.until is None or one.until > now
+        ]
+        changes: Mapping[tuple[str, str], str] = {}
+        if disabled:
+            read = partial(self._store.audit.last_changes, _ACTIONS)
+            changes = await self._ask("changes of routes", read) or {}
+        return [
+            view_of(DisabledRouteView, one, change=last_id(changes, one.key, _ACTIONS), **hidden)
+            for one in disabled
         ]
 
     async def failing(self, viewer: Viewer) -> Mapping[str, RouteFailures]:
@@ -153,23 +171,10 @@ class DisabledRoutesResource(Resource):
         )
 
     @route("POST", "/disabled-routes", name="disable_route", status_code=204)
-    async def disable_route(self, viewer: SignedIn, request: DisableRequest) -> None:
+    async def disable(self, viewer: SignedIn, request: DisableRequest) -> None:
         """Sends no more calls to a route or model; its other routes or fallbacks answer.
 
         With ``refuses_calls`` calls may be left without any route, which get 503.
-        """
-        await self.disable(viewer, request)
-
-    async def disable(
-        self, viewer: Viewer, request: DisableRequest, seen: str | None = None
-    ) -> None:
-        """Disables a route or model.
-
-        Args:
-            seen: Id of its last change that the viewer saw; None to disable it anyhow.
-
-        Raises:
-            CallerError: It is unknown, no route would be left, or another change came since.
         """
         check_allowed(viewer, Action.CHANGE_CONFIGURATION)
         catalog, now = self._reloader.snapshot.catalog, self._now()
@@ -187,7 +192,7 @@ class DisabledRoutesResource(Resource):
         fields = {"name": request.key, "until": until, "why": request.why}
         try:
             await self._store.ask(
-                self._store.policies.set, DISABLED_ROUTES, fields, viewer.name, now, seen
+                self._store.policies.set, DISABLED_ROUTES, fields, viewer.name, now, request.seen
             )
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_policies") from None
@@ -197,7 +202,7 @@ class DisabledRoutesResource(Resource):
     async def enable(self, viewer: SignedIn, request: EnableRequest) -> None:
         """Sends calls to a route or model again."""
         check_allowed(viewer, Action.CHANGE_CONFIGURATION)
-        remove = self._store.policies.remove
+        remove = partial(self._store.policies.remove, seen=request.seen)
         if not await self._store.ask(
             remove, DISABLED_ROUTES, request.key, viewer.name, self._now()
         ):

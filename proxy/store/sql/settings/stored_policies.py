@@ -59,10 +59,11 @@ class StoredPolicies:
         self._engine = engine
 
     def all(self) -> Sequence[StoredPolicy]:
-        """All of them, by kind and name."""
+        """Those of kinds that this version knows, by kind and name."""
         table = schema.stored_policies
+        known = select(table).where(table.c.kind.in_([*NOUNS, DISABLED_ROUTES]))
         with read_transaction(self._engine) as connection:
-            rows = connection.execute(select(table).order_by(table.c.kind, table.c.name)).all()
+            rows = connection.execute(known.order_by(table.c.kind, table.c.name)).all()
         return [
             StoredPolicy(
                 kind=row.kind,
@@ -97,6 +98,7 @@ class StoredPolicies:
         table, name = schema.stored_policies, fields["name"]
         with write_transaction(self._engine) as connection:
             check_last_change(connection, seen, name, policy_changes(kind))
+            _remove_ended(connection, now)
             before = _fields(connection, kind, name)
             count = connection.execute(select(func.count()).select_from(table)).scalar_one()
             if before is None and count >= MAX_STORED_POLICIES:
@@ -114,12 +116,23 @@ class StoredPolicies:
         table = schema.stored_policies
         with write_transaction(self._engine) as connection:
             check_last_change(connection, seen, name, policy_changes(kind))
+            _remove_ended(connection, now)
             before = _fields(connection, kind, name)
             if before is None:
                 return False
             connection.execute(delete(table).filter_by(kind=kind, name=name))
             record_change(connection, _change(_VERBS[2], kind, name, who, before, None), now)
         return True
+
+
+def _remove_ended(connection: Connection, now: float) -> None:
+    """Remove what was disabled for a time that is over."""
+    table = schema.stored_policies
+    query = select(table.c.name, table.c.fields).filter_by(kind=DISABLED_ROUTES)
+    for name, text in connection.execute(query).all():
+        until = msgspec.json.decode(text)["until"]
+        if until is not None and until <= now:
+            connection.execute(delete(table).filter_by(kind=DISABLED_ROUTES, name=name))
 
 
 def policy_changes(kind: str) -> Sequence[str]:

@@ -9,6 +9,7 @@ from dashboards.access import Role
 from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.settings.stored_policies import DISABLED_ROUTES, policy_changes
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard
 from tests.fakes.receipts import a_receipt
@@ -79,7 +80,9 @@ def test_the_last_route_is_disabled_by_consent_and_is_seen_until_it_is_enabled(
         assert "by admin since" in html
         assert "it fails" in html
     assert 'aria-label="Enable' in page(dashboard, "/models")
-    assert post(dashboard, "/admin/models/enable", **disabled) == 303
+    (one,) = json.loads(dashboard.ask_as(Role.ADMIN, "GET", "/api/v1/disabled-routes").body)
+    enabled = {**disabled, "seen": one["change"]}
+    assert post(dashboard, "/admin/models/enable", **enabled) == 303
     assert "Disabled:" not in page(dashboard, "/models")
     entries = dashboard.store.audit.entries(200, who="admin")
     assert sorted(entry.action for entry in entries) == ["disable", "enable"]
@@ -100,6 +103,40 @@ def test_a_change_that_was_not_seen_is_not_overwritten(dashboard: Dashboard) -> 
     post(dashboard, "/api/v1/disabled-routes", **ROUTE, refuses_calls=True)
     form = {**ROUTE, "refuses_calls": "yes", "seen": ""}
     assert post(dashboard, "/admin/models/disable", **form) == 409
+
+
+@pytest.mark.parametrize("path", ["/admin/models/enable", "/api/v1/disabled-routes/enable"])
+def test_a_route_that_another_person_disabled_again_is_not_enabled(
+    dashboard: Dashboard, path: str
+) -> None:
+    key = f"route {ROUTE['name']}"
+    earlier = {"name": key, "until": None, "why": ""}
+    dashboard.store.policies.set(DISABLED_ROUTES, earlier, "ann", NOW - 1)
+    seen = dashboard.store.audit.last_change(key, policy_changes(DISABLED_ROUTES))
+    assert seen is not None
+    post(dashboard, "/api/v1/disabled-routes", **ROUTE, refuses_calls=True)
+    (one,) = json.loads(dashboard.ask_as(Role.ADMIN, "GET", "/api/v1/disabled-routes").body)
+
+    assert post(dashboard, path, **ROUTE, seen=seen.id) == 409
+    assert post(dashboard, path, **ROUTE, seen=one["change"]) in {204, 303}
+
+
+def test_a_route_whose_time_is_over_is_disabled_no_more_and_cannot_be_enabled(
+    dashboard: Dashboard,
+) -> None:
+    fields = {"name": f"route {ROUTE['name']}", "until": NOW, "why": ""}
+    dashboard.store.policies.set(DISABLED_ROUTES, fields, "ann", NOW - 1)
+    assert post(dashboard, "/api/v1/disabled-routes/enable", **ROUTE) == 404
+    assert dashboard.store.policies.all() == []
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "a\u202eb", "a\nb"])
+@pytest.mark.parametrize("field", ["name", "why"])
+def test_texts_that_do_not_print_are_refused(dashboard: Dashboard, field: str, text: str) -> None:
+    fields = {**ROUTE, "refuses_calls": True, field: text}
+    assert post(dashboard, "/api/v1/disabled-routes", **fields) == 422
+    if field == "name":
+        assert post(dashboard, "/api/v1/disabled-routes/enable", **fields) == 422
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Ceilings and objectives that people set: kept, audited with their fields, taken back."""
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
 from proxy.errors import CallerError
+from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import AuditLog
+from proxy.store.sql.database import write_transaction
 from proxy.store.sql.settings import stored_policies
-from proxy.store.sql.settings.stored_policies import StoredPolicies, policy_changes
+from proxy.store.sql.settings.stored_policies import DISABLED_ROUTES, StoredPolicies, policy_changes
 
 CENT = {"name": "cent", "limit": "0.01"}
 DIME = {"name": "cent", "limit": "0.1", "cheaper": ["small"]}
@@ -39,6 +41,27 @@ def test_the_revision_differs_after_each_change_also_within_an_instant(
 
     assert len(set(revisions[:3])) == 3
     assert revisions[3] == revisions[0]
+
+
+def test_an_ended_disabling_is_removed_by_the_next_change_and_cannot_be_taken_back(
+    policies: StoredPolicies,
+) -> None:
+    for name, until in (("route a", 20.0), ("route b", 60.0), ("route c", None)):
+        fields = {"name": name, "until": until, "why": ""}
+        policies.set(DISABLED_ROUTES, fields, "ann", 10.0)
+    policies.set("ceilings", CENT, "ann", 20.0)
+
+    assert [one.name for one in policies.all()] == ["cent", "route b", "route c"]
+    assert not policies.remove(DISABLED_ROUTES, "route b", "ann", 60.0)
+    assert [one.name for one in policies.all()] == ["cent", "route c"]
+
+
+def test_kinds_of_a_newer_version_are_not_read(engine: Engine, policies: StoredPolicies) -> None:
+    policies.set("ceilings", CENT, "ann", 10.0)
+    with write_transaction(engine) as connection:
+        connection.execute(update(schema.stored_policies).values(kind="of-tomorrow"))
+
+    assert policies.all() == []
 
 
 def test_changes_are_audited_with_the_fields_before_and_after(
