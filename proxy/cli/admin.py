@@ -53,13 +53,14 @@ def deploy_command(terminal: Terminal) -> Callable[..., None]:
         ] = None,
     ) -> None:
         """Mark a deploy on every chart over time."""
-        from proxy.store.sql.access.audit_log import DEPLOY_ACTION, AuditedChange
-
-        when = terminal.now() if at is None else at.replace(tzinfo=UTC).timestamp()
-        change = AuditedChange(who=terminal.author, action=DEPLOY_ACTION, subject=name)
+        now = terminal.now()
+        when = None if at is None else at.replace(tzinfo=UTC).timestamp()
         with terminal.store() as store:
-            store.audit.append(change, when)
-        terminal.say(f"{name} is marked at {format_time(when)}.")
+            try:
+                store.audit.mark_deploy(name, terminal.author, now, when)
+            except ValueError as error:
+                terminal.fail(str(error))
+        terminal.say(f"{name} is marked at {format_time(now if when is None else when)}.")
 
     return deploy
 

@@ -126,7 +126,7 @@ async def _answer(
     async with app.gateway(settings, opened) as gateway:
         if not opened.is_offline:
             _make_first_key(opened)
-            _mark_version(opened)
+            await asyncio.to_thread(_mark_version, opened)
         serving.tune_garbage_collector()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
         silent = await asyncio.to_thread(_silent_replicas, settings)
@@ -271,7 +271,7 @@ def _print_known(sentence: str) -> None:
 
 
 def _mark_version(opened: Store) -> None:
-    """Mark on charts that the gateway has another version than at its last start."""
+    """Mark on charts that the gateway has a version that it never had."""
     opened.audit.mark_version(f"thriftgate {metadata.version('thriftgate')}", session.now())
 
 

@@ -1,19 +1,19 @@
 """People are added, listed and changed by commands, and links sign them in."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
+import typer
 
 from dashboards.access import Role
-from proxy.cli.admin import admin
+from proxy.cli.admin import admin, deploy_command
+from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
-from proxy.store.store import Store
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.receipts import START
-from tests.proxy.cli.typed_commands import command_output
 
 commands = partial(admin, settings=lambda: Settings(public_url="https://gateway.example"))
 
@@ -83,12 +83,22 @@ def test_mistakes_say_what_to_do(runner: CommandRunner, words: tuple[str, ...], 
     assert why in runner.error_of(commands, *words)
 
 
-def test_a_deploy_is_marked_at_its_time(tmp_path: Path) -> None:
-    at = datetime(2026, 10, 1, 3, tzinfo=UTC).timestamp()
-    said = command_output("deploy", "shop 4.2", "--at", "2026-10-01T03:00", folder=str(tmp_path))
+def deploy(terminal: Terminal) -> typer.Typer:
+    commands = typer.Typer()
+    commands.command()(deploy_command(terminal))
+    return commands
 
-    assert said == "shop 4.2 is marked at 2026-10-01 03:00 UTC.\n"
-    opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
-    (entry,) = opened.audit.changes_between(at, at + 1, ["deploy"], 2)
-    opened.close(5)
-    assert (entry.action, entry.subject) == ("deploy", "shop 4.2")
+
+def test_a_deploy_is_marked_at_its_time(runner: CommandRunner) -> None:
+    at = datetime.fromtimestamp(START, UTC).replace(second=0) - timedelta(days=1)
+    said = runner.said(deploy, "shop 4.2", "--at", f"{at:%Y-%m-%dT%H:%M}")
+
+    assert said == f"shop 4.2 is marked at {at:%Y-%m-%d %H:%M} UTC.\n"
+    (entry,) = runner.open().audit.entries(2, actions=["deploy"])
+    assert (entry.subject, entry.at) == ("shop 4.2", START)
+    assert entry.after == {"at": at.timestamp()}
+
+
+def test_a_deploy_of_long_ago_is_not_marked(runner: CommandRunner) -> None:
+    why = runner.error_of(deploy, "shop 4.2", "--at", "2020-10-01T03:00")
+    assert why == "A deploy is marked within 30 days after it."

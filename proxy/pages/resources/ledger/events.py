@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
 from dashboards.board import Reroute
@@ -13,23 +13,17 @@ from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import PeriodQuery
 from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.teams import Name
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
-from proxy.store.sql.access.audit_log import DEPLOY_ACTION, AuditedChange
 from proxy.store.sql.views.events import MAX_EVENTS, EventView, events_view
 from proxy.store.store import Store
-
-#: Seconds that a deploy may be marked after it, and before it, by clocks that differ.
-_MAX_LATE_S: Final = 30 * 86_400.0
-_MAX_EARLY_S: Final = 60.0
 
 
 class DeployRequest(BaseModel):
     """A mark that something was deployed."""
 
-    model_config = ConfigDict(str_strip_whitespace=True)
-
-    name: str = Field(min_length=1, max_length=200, description="What was deployed: `shop 4.2`.")
+    name: Name = Field(description="What was deployed: `shop 4.2`.")
     at: float | None = Field(None, description="Its time; now.")
 
 
@@ -60,16 +54,12 @@ class EventsResource(Resource):
     async def mark_deploy(self, viewer: SignedIn, request: DeployRequest) -> None:
         """Marks a deploy on every chart over time, for all who see it."""
         check_allowed(viewer, Action.CHANGE_CONFIGURATION)
-        now = self._now()
-        at = now if request.at is None else request.at
-        if not now - _MAX_LATE_S <= at <= now + _MAX_EARLY_S:
-            raise CallerError(
-                "A deploy is marked within 30 days after it; `at` is seconds since the epoch.",
-                code="invalid_time",
-                param="at",
-            )
-        change = AuditedChange(who=viewer.name, action=DEPLOY_ACTION, subject=request.name)
-        await self._store.ask(self._store.audit.append, change, at)
+        mark = self._store.audit.mark_deploy
+        try:
+            await self._store.ask(mark, request.name, viewer.name, self._now(), request.at)
+        except ValueError as error:
+            reason = f"{error} `at` is seconds since the epoch."
+            raise CallerError(reason, code="invalid_time", param="at") from None
 
     async def between(self, viewer: Viewer, bounds: tuple[float, float]) -> Sequence[EventView]:
         """Events between two moments, the newest first."""

@@ -22,6 +22,9 @@ GATEWAY: Final = "thriftgate"
 DEPLOY_ACTION: Final = "deploy"
 #: Random hex digits of an entry's id, behind its time in milliseconds.
 _RANDOM_BYTES: Final = 8
+#: Seconds that a deploy may be marked after it, and before it, by clocks that differ.
+MAX_LATE_DEPLOY_S: Final = 30 * 86_400.0
+MAX_EARLY_DEPLOY_S: Final = 60.0
 _MAX_TEXT_CHARS: Final = 300
 
 Facts = Mapping[str, Any]
@@ -117,12 +120,28 @@ class AuditLog:
         with write_transaction(self._engine) as connection:
             record_change(connection, change, now)
 
+    def mark_deploy(self, name: str, who: str, now: float, at: float | None = None) -> None:
+        """Write down now that something was deployed.
+
+        Args:
+            at: Its time, kept as a value of the entry; None for now.
+
+        Raises:
+            ValueError: It was over 30 days ago, or is to come.
+        """
+        if at is not None and not now - MAX_LATE_DEPLOY_S <= at <= now + MAX_EARLY_DEPLOY_S:
+            raise ValueError("A deploy is marked within 30 days after it.")
+        after = None if at is None else {"at": at}
+        self.append(AuditedChange(who=who, action=DEPLOY_ACTION, subject=name, after=after), now)
+
     def mark_version(self, version: str, now: float) -> None:
-        """Mark the gateway's start as a deploy, unless the last start had the same version."""
-        is_start = and_(audit_log.c.who == GATEWAY, audit_log.c.action == DEPLOY_ACTION)
-        last = select(audit_log.c.subject).where(is_start).order_by(audit_log.c.id.desc()).limit(1)
+        """Mark the gateway's start as a deploy, unless an earlier start had this version."""
+        starts = select(audit_log.c.id).filter_by(
+            who=GATEWAY, action=DEPLOY_ACTION, subject=version
+        )
         with write_transaction(self._engine) as connection:
-            if connection.execute(last).scalar() != version:
+            check_last_change(connection, None, version, ())  # one start at a time
+            if connection.execute(starts.limit(1)).first() is None:
                 change = AuditedChange(who=GATEWAY, action=DEPLOY_ACTION, subject=version)
                 record_change(connection, change, now)
 

@@ -6,13 +6,19 @@ from typing import Final
 
 from dashboards.access import Viewer
 from dashboards.views.access import AuditEntryView
-from proxy.store.sql.access.audit_log import DEPLOY_ACTION
+from proxy.store.sql.access.audit_log import (
+    DEPLOY_ACTION,
+    MAX_EARLY_DEPLOY_S,
+    MAX_LATE_DEPLOY_S,
+)
 from proxy.store.sql.views.readers import Readers
 from slo.alert import Alert, Severity
 from slo.policies.fast_path_switches import SwitchedPart
 
-#: Events of a period that are told, the newest.
+#: Events of a period that are shown, the newest.
 MAX_EVENTS: Final = 40
+#: Deploys that are read, the newest: some are marked after the period.
+_MAX_DEPLOYS: Final = 1_000
 #: Changes that people make and that move costs, latencies or hit rates, by their kind.
 _POLICY: Final = "policy"
 _CHANGES: Final[Mapping[str, str]] = {
@@ -63,9 +69,16 @@ class EventView:
 
 def events_view(readers: Readers, viewer: Viewer, start: float, end: float) -> Sequence[EventView]:
     """Alerts and changes between two moments that a viewer may see; blocks."""
-    changes = readers.audit.changes_between(start, end, _CHANGES, MAX_EVENTS)
-    names = readers.team_names()
-    events = [_change_event(change, names) for change in changes if _may_see(viewer, change)]
+    read, names = readers.audit.changes_between, readers.team_names()
+    changes = [
+        *read(start, end, _CHANGES.keys() - {DEPLOY_ACTION}, MAX_EVENTS),
+        *read(start - MAX_EARLY_DEPLOY_S, end + MAX_LATE_DEPLOY_S, [DEPLOY_ACTION], _MAX_DEPLOYS),
+    ]
+    events = [
+        _change_event(change, names, viewer)
+        for change in changes
+        if start <= _time_of(change) < end and _may_see(viewer, change)
+    ]
     if viewer.teams is None:
         alerts = readers.alerts.begun_between(start, end, MAX_EVENTS)
         events += [_alert_event(change) for change in alerts if change.kind != _MOVE]
@@ -79,8 +92,18 @@ def _may_see(viewer: Viewer, entry: AuditEntryView) -> bool:
     return entry.team in viewer.teams
 
 
-def _change_event(entry: AuditEntryView, names: Mapping[str, str]) -> EventView:
-    """A change, without who made it: that stands in the audit log."""
+def _time_of(entry: AuditEntryView) -> float:
+    """The time of a change; of a deploy the one that was named, where it was."""
+    is_deploy = entry.action == DEPLOY_ACTION
+    return (entry.after or {}).get("at", entry.at) if is_deploy else entry.at
+
+
+def _change_event(entry: AuditEntryView, names: Mapping[str, str], viewer: Viewer) -> EventView:
+    """A change, without who made it: that stands in the audit log.
+
+    Values of changes of no team may name others, so only who sees all teams has them.
+    """
+    sees_values = viewer.teams is None or entry.team is not None
     team = "" if entry.team is None else f"{names.get(entry.team, entry.team)}, "
     before, after = entry.before or {}, entry.after or {}
     differing = [
@@ -89,10 +112,10 @@ def _change_event(entry: AuditEntryView, names: Mapping[str, str]) -> EventView:
         if before.get(name) != value
     ]
     return EventView(
-        at=entry.at,
+        at=_time_of(entry),
         kind=_CHANGES[entry.action],
         title=f"{entry.action}: {team}{entry.subject}",
-        why=", ".join(differing) if entry.before is not None else "",
+        why=", ".join(differing) if entry.before is not None and sees_values else "",
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from dashboards.access import Role
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.access.audit_log import AuditedChange
+from proxy.store.sql.settings.stored_policies import DISABLED_ROUTES
 from proxy.store.store import Store
 from slo.alert import Severity
 from tests.fakes.alerts import an_alert
@@ -117,11 +118,45 @@ def test_a_marked_deploy_is_an_event_of_everybody_and_names_who_marked_it_in_the
     event = events(dashboard, Role.VIEWER)[0]
     assert (event["kind"], event["title"], event["at"]) == ("deploy", "deploy: shop 4.2", NOW - 90)
     entries = dashboard.store.audit.entries(200, who="admin")
-    assert [(entry.action, entry.subject) for entry in entries] == [("deploy", "shop 4.2")]
+    assert [(entry.subject, entry.at, entry.after) for entry in entries] == [
+        ("shop 4.2", NOW, {"at": NOW - 90})
+    ]
 
 
-@pytest.mark.parametrize("mark", [{"name": "  "}, {"name": "x", "at": NOW + 3_600}])
-def test_a_deploy_without_a_name_or_of_the_future_is_refused(
+def test_a_deploy_stands_in_the_period_of_its_time_alone(dashboard: Dashboard) -> None:
+    dashboard.store.audit.mark_deploy("shop 4.2", "ann", NOW, NOW - 2 * 86_400)
+    day = (datetime.fromtimestamp(NOW, UTC) - timedelta(days=2)).date()
+
+    today = events(dashboard, query=f"?from={datetime.fromtimestamp(NOW, UTC):%Y-%m-%d}")
+    assert "deploy" not in [event["kind"] for event in today]
+    (event,) = events(dashboard, query=f"?from={day}&to={day}")
+    assert event["at"] == NOW - 2 * 86_400
+
+
+def test_values_of_changes_of_no_team_are_shown_to_who_sees_all_teams_alone(
+    dashboard: Dashboard,
+) -> None:
+    for why in ("first", "acme's secret"):
+        fields = {"name": "route lab/a", "until": None, "why": why}
+        dashboard.store.policies.set(DISABLED_ROUTES, fields, "ann", NOW - 5)
+
+    assert "secret" in events(dashboard)[0]["why"]
+    seen = events(dashboard, Role.VIEWER)
+    assert seen[0]["title"] == "disable: route lab/a"
+    assert "secret" not in json.dumps(seen)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        {"name": "  "},
+        {"name": "a\x00b"},
+        {"name": "a\u202eb"},
+        {"name": "x", "at": NOW + 3_600},
+        {"name": "x", "at": NOW - 31 * 86_400},
+    ],
+)
+def test_a_deploy_without_a_printable_name_or_of_another_time_is_refused(
     dashboard: Dashboard, mark: dict[str, Any]
 ) -> None:
     answer = dashboard.ask_as(Role.ADMIN, "POST", "/api/v1/deploys", document=mark)
