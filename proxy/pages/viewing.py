@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import AfterValidator, Field, StringConstraints
 from starlette.requests import ClientDisconnect
 
 from dashboards.access import Action, Viewer
@@ -159,6 +160,20 @@ def check_source(request: Request) -> None:
         raise CallerError(
             "Another site sent this request; open /admin itself.", code="cross_site", status=403
         )
+
+
+def _check_printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has characters that do not print")
+    return text
+
+
+Label = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=128), AfterValidator(_check_printable)
+]
+"""A short text that people choose; it may be empty."""
+Name = Annotated[Label, Field(min_length=1)]
+"""The same, not empty."""
 
 
 class FormFields(dict[str, str]):

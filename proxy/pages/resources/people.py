@@ -13,9 +13,9 @@ from proxy.errors import CallerError
 from proxy.pages.access.passwords import MAX_CHARS, check_new_password
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.resources.api import Resource
-from proxy.pages.resources.teams import ItemId, Name
+from proxy.pages.resources.teams import ItemId
 from proxy.pages.store_questions import StoreAsker
-from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
+from proxy.pages.viewing import Clock, Name, SignedIn, check_allowed, route, view_of
 from proxy.store.sql.access.admin_sessions import SessionRecord
 from proxy.store.sql.access.users import LINK_LIFETIME_S, UserRecord
 from proxy.store.sql.settings.stored_budgets import BUDGET_CHANGES

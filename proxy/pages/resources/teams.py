@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
 from dashboards.views.access import CreatedKey, KeyPage, KeyView, TeamView
@@ -13,7 +13,16 @@ from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.budgets.key_budgets import KeyBudget, KeyBudgets
 from proxy.pages.store_questions import StoreAsker
-from proxy.pages.viewing import NOT_IN_FORCE, Clock, SignedIn, check_allowed, route, view_of
+from proxy.pages.viewing import (
+    NOT_IN_FORCE,
+    Clock,
+    Label,
+    Name,
+    SignedIn,
+    check_allowed,
+    route,
+    view_of,
+)
 from proxy.store.sql.access.teams import KeyLimits, KeyRecord, Team
 from proxy.store.store import Store
 
@@ -23,18 +32,6 @@ _MAX_MODELS: Final = 100
 _MAX_TIME: Final = 32_472_144_000.0
 
 
-def _check_printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("it has characters that do not print")
-    return text
-
-
-Label = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=128), AfterValidator(_check_printable)
-]
-"""A short text that people choose; it may be empty."""
-Name = Annotated[Label, Field(min_length=1)]
-"""The same, not empty."""
 ItemId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_]{1,64}$")]
 """An id in a path."""
 PageLimit = Annotated[int, Query(ge=1, le=200, description="The most that are wanted.")]

@@ -13,9 +13,8 @@ from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.ledger.queries import PeriodQuery
 from proxy.pages.resources.objectives import ObjectivesResource
-from proxy.pages.resources.teams import Name
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
+from proxy.pages.viewing import Clock, Name, SignedIn, check_allowed, route
 from proxy.store.sql.views.events import MAX_EVENTS, EventView, events_view
 from proxy.store.store import Store
 

@@ -15,9 +15,8 @@ from proxy.configuration import DisabledRoute
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.resources.policies.undo import adopt_change, last_change_id
-from proxy.pages.resources.teams import Label, Name
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
+from proxy.pages.viewing import Clock, Label, Name, SignedIn, check_allowed, route, view_of
 from proxy.reloading import Reloader
 from proxy.services.catalog_overlay import disable_routes
 from proxy.store.sql.access.audit_log import last_id
