@@ -305,7 +305,7 @@ def revision(engine: Engine) -> str | None:
 
 
 def known_revisions() -> list[str]:
-    """The revisions of all migrations, oldest first, as their files' names begin: ``0024_….py``."""
+    """The revisions of all migrations, oldest first, as their files' names begin: ``0025_….py``."""
     files = (_scripts() / "versions").glob("[0-9]*.py")
     return sorted(file.name.partition("_")[0] for file in files)
 

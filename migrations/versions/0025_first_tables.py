@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0024"
+revision = "0025"
 down_revision = None
 
 BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -25,7 +25,7 @@ _TIMES = ("ttft_sum", "ttft_count", "duration_sum")
 _SUMS_OR_NULL = (
     "queue_sum", "prefill_sum", "decode_sum", "transfer_sum", "phases_count", "draft_tokens",
     "accepted_tokens", "gpu_seconds", "read_saved_nanos", "write_extra_nanos", "planned",
-    "planning_nanos", "planned_cost_nanos", "compaction_nanos", "notes_nanos", "expected_read",
+    "planning_nanos", "planned_cost_nanos", "compaction_nanos", "expected_read",
     "missed", "miss_tokens", "miss_nanos",
 )  # fmt: skip
 _HOUR_SUMS = ("calls", "unpriced", "cost_nanos", "prompt_tokens", "cache_read")
@@ -201,8 +201,6 @@ def _create_planning() -> None:
         *_texts("stepped", "why"), *_numbers("stepped_at", "measured_from"),
         *_texts("changed_by"), *_numbers("changed_at"),
     )  # fmt: skip
-    _create("notes", *_keys("key"), *_texts("lines"), *_numbers("used"))
-    op.create_index("notes_used", "notes", ["used"])
 
 
 def _create_alerts() -> None:
