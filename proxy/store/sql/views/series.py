@@ -1,5 +1,6 @@
 """Queries for figures over time by the values of one dimension, shared by several views."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -85,7 +86,7 @@ def value_names(
     values: Collection[str],
     teams: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """Names of the values that are ids.
+    """Names of the values that are ids; keys of one name have that of their team, too.
 
     Args:
         teams: The teams that may be named, with their keys; None for all.
@@ -93,8 +94,14 @@ def value_names(
     owners = {"team": schema.teams.c.id, "key": schema.keys.c.team}
     if by not in owners or not values:
         return {}
-    table = owners[by].table.c
-    query = select(table.id, table.name).where(table.id.in_(sorted(values)))
+    table, team = owners[by].table.c, schema.teams.c
+    query = select(table.id, table.name, team.name.label("team")).where(
+        table.id.in_(sorted(values)), team.id == owners[by]
+    )
     if teams is not None:
         query = query.where(owners[by].in_(sorted(teams)))
-    return {row.id: row.name for row in connection.execute(query)}
+    rows = connection.execute(query).all()
+    counts = Counter(row.name for row in rows)
+    return {
+        row.id: f"{row.name} of {row.team}" if counts[row.name] > 1 else row.name for row in rows
+    }
