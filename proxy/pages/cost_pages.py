@@ -327,7 +327,7 @@ class CostPages(Pages):
             dimensions=get_args(MinutesDimension),
             next_dimension=_NEXT_DIMENSION,
             sees_calls=viewer.may(Action.SEE_CALLS),
-            events=await self.operations.events.between(viewer, (now - length, now)),
+            events=await self.operations.events.events_between(viewer, (now - length, now)),
             disabled_routes=await self.operations.disabled_routes.list(viewer),
             may_disable=viewer.may(Action.CHANGE_CONFIGURATION),
             refresh_s=_LIVE_REFRESH_S[query.window],
@@ -346,7 +346,9 @@ class CostPages(Pages):
             metrics=_METRICS,
             dimensions=get_args(LatencyDimension),
             windows=get_args(LatencyWindow),
-            events=await self.operations.events.between(viewer, query.bounds(self.site.now())),
+            events=await self.operations.events.events_between(
+                viewer, query.bounds(self.site.now())
+            ),
         )
         return html_response(await self.ledger.latency.latency(viewer, query, page))
 

@@ -187,7 +187,7 @@ class OperationPages(Pages):
             is_unpriced=is_unpriced,
             disabled_routes={f"{one.kind} {one.name}": one for one in disabled_routes},
             all_disabled=disabled_routes,
-            failing=await self.operations.disabled_routes.failing(viewer),
+            failing=await self.operations.disabled_routes.failures(viewer),
             may_disable=viewer.may(Action.CHANGE_CONFIGURATION),
             setup=await policy_setup(
                 self.operations.policies,

@@ -87,7 +87,7 @@ class DisabledRoutesOverlay:
 
     def revision(self) -> tuple[str, ...]:
         """Those that are disabled now: another value once the time of one is over."""
-        return tuple(one.key for one in self._current())
+        return tuple(one.key for one in self._routes_in_force())
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot whose catalog has no calls sent there; blocks."""
@@ -95,11 +95,11 @@ class DisabledRoutesOverlay:
             self._known = [
                 disabled_route(one) for one in self._stored.all() if one.kind == DISABLED_ROUTES
             ]
-        current = self._current()
+        current = self._routes_in_force()
         catalog = disable_routes(snapshot.catalog, current)
         return msgspec.structs.replace(snapshot, catalog=catalog, disabled_routes=current)
 
-    def _current(self) -> Sequence[DisabledRoute]:
+    def _routes_in_force(self) -> Sequence[DisabledRoute]:
         now = self._now()
         return [one for one in self._known if one.until is None or one.until > now]
 

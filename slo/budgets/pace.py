@@ -27,7 +27,7 @@ class BudgetPace:
     """The end of a counter's window at the present pace.
 
     Attributes:
-        end: What will be spent at the end of the window, in the budget's unit.
+        end: Spending expected at the end of the window, in the budget's unit.
         is_over: True if the limit is reached already.
         over_at: Time at which the limit will be passed, in seconds since the epoch; None for not,
             or already.

@@ -49,7 +49,7 @@ def readers_once_started(gateway: ServeProcess) -> list[psutil.Process]:
     raise TimeoutError
 
 
-def answered(browser: httpx.Client, path: str) -> bool:
+def is_answered(browser: httpx.Client, path: str) -> bool:
     """True once a path is answered, within some tries."""
     return any(browser.get(path).status_code == 200 for _ in range(20))
 
@@ -64,7 +64,7 @@ def test_pages_are_read_by_a_process_of_the_lowest_priority_which_is_replaced_an
     # On a busy machine the next one may start too late for a page, which then is not available.
     while_replaced = {browser.get("/api/v1/costs").status_code for _ in range(2)}
     second = readers_once_started(gateway)
-    once_replaced = answered(browser, "/api/v1/costs")
+    once_replaced = is_answered(browser, "/api/v1/costs")
     status = gateway.stop()
 
     assert while_replaced <= {200, 503}

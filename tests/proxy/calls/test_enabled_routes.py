@@ -20,7 +20,7 @@ def choices(*, disabled: frozenset[str]) -> tuple[RouteChoice, ...]:
     )
 
 
-def answering(disabled: frozenset[str], *fallbacks: str) -> list[tuple[str, str]]:
+def routes_that_answer(disabled: frozenset[str], *fallbacks: str) -> list[tuple[str, str]]:
     """Routes that take a call, with the reasons."""
     request = call(ASKED)
     asked = Model(id=request.model, routes=(FIRST, SECOND), fallbacks=fallbacks)
@@ -37,19 +37,21 @@ def test_without_a_disabled_route_the_choices_stay_the_same() -> None:
 
 
 def test_other_routes_of_the_model_go_on() -> None:
-    assert answering(frozenset({FIRST.name})) == [(SECOND.name, "")]
+    assert routes_that_answer(frozenset({FIRST.name})) == [(SECOND.name, "")]
 
 
 def test_fallbacks_answer_where_no_route_is_left() -> None:
     disabled = frozenset({FIRST.name, SECOND.name})
-    assert answering(disabled, "spare", "unknown") == [(SPARE.name, "fallback: route disabled")]
+    assert routes_that_answer(disabled, "spare", "unknown") == [
+        (SPARE.name, "fallback: route disabled")
+    ]
 
 
 @pytest.mark.parametrize("fallbacks", [(), ("spare",)])
 def test_a_call_is_refused_where_no_fallback_is_enabled(fallbacks: tuple[str, ...]) -> None:
     disabled = frozenset({FIRST.name, SECOND.name, SPARE.name})
     with pytest.raises(Unready) as refusal:
-        answering(disabled, *fallbacks)
+        routes_that_answer(disabled, *fallbacks)
 
     assert (refusal.value.status, refusal.value.code) == (503, "route_disabled")
 

@@ -47,7 +47,7 @@ class EventsResource(Resource):
     ) -> Sequence[EventView]:
         """Fallbacks, alerts, and changes of modes and layouts in a period, the newest first."""
         check_allowed(viewer, Action.SEE_OPERATIONS)
-        return await self.between(viewer, query.period(self._now()).bounds)
+        return await self.events_between(viewer, query.period(self._now()).bounds)
 
     @route("POST", "/deploys", name="mark_deploy", status_code=204)
     async def mark_deploy(self, viewer: SignedIn, request: DeployRequest) -> None:
@@ -60,7 +60,9 @@ class EventsResource(Resource):
             reason = f"{error} `at` is seconds since the epoch."
             raise CallerError(reason, code="invalid_time", param="at") from None
 
-    async def between(self, viewer: Viewer, bounds: tuple[float, float]) -> Sequence[EventView]:
+    async def events_between(
+        self, viewer: Viewer, bounds: tuple[float, float]
+    ) -> Sequence[EventView]:
         """Events between two moments, the newest first."""
         start, end = bounds
         reroutes = (await self._objectives.list(viewer)).reroutes or ()

@@ -130,7 +130,7 @@ class DisabledRoutesResource(Resource):
             for one in disabled
         ]
 
-    async def failing(self, viewer: Viewer) -> Mapping[str, RouteFailures]:
+    async def failures(self, viewer: Viewer) -> Mapping[str, RouteFailures]:
         """Failures of the last hour by route, which tell what to disable; none where unknown."""
         now = self._now()
         only = SpendFilter(teams=viewer.teams, values={})

@@ -53,7 +53,7 @@ def test_a_failing_route_is_named_although_another_route_answered(engine: Engine
     assert [error.attempts for error in hidden[0].errors] == [2, 1]
 
 
-def failing(engine: Engine, *attempts: Receipt) -> RouteFailures:
+def route_failures(engine: Engine, *attempts: Receipt) -> RouteFailures:
     inserter(engine)(attempts)
     with read_transaction(engine) as connection:
         (route,) = failing_routes(connection, SEARCH, has_words=True)
@@ -62,7 +62,7 @@ def failing(engine: Engine, *attempts: Receipt) -> RouteFailures:
 
 def test_a_route_fails_since_its_first_failure_although_it_answers_between(engine: Engine) -> None:
     failures = [failure(n) for n in range(310, 330, 2)]
-    route = failing(engine, *failures, *(attempt(n) for n in range(301, 332, 2)))
+    route = route_failures(engine, *failures, *(attempt(n) for n in range(301, 332, 2)))
 
     assert (route.first.at - START, route.last.at - START) == (310, 328)
     assert route.answered == START + 331
@@ -71,17 +71,17 @@ def test_a_route_fails_since_its_first_failure_although_it_answers_between(engin
 
 
 def test_failures_before_a_gap_of_over_five_minutes_are_another_failing(engine: Engine) -> None:
-    assert failing(engine, *map(failure, (5, 306, 500, 800))).first.at == START + 306
+    assert route_failures(engine, *map(failure, (5, 306, 500, 800))).first.at == START + 306
 
 
 def test_a_route_that_has_not_failed_for_five_minutes_fails_no_more(engine: Engine) -> None:
-    route = failing(engine, failure(1), attempt(2))
+    route = route_failures(engine, failure(1), attempt(2))
 
     assert [route.state(START + after) for after in (301, 302)] == ["fails in part", "failed"]
 
 
 def test_failing_at_the_beginning_of_the_time_may_have_begun_earlier(engine: Engine) -> None:
-    route = failing(engine, failure(1), failure(2))
+    route = route_failures(engine, failure(1), failure(2))
 
     assert route.began_earlier
     assert (route.answered, route.state(START + 3)) == (None, "fails")
