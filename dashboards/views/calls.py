@@ -212,8 +212,9 @@ class CallStory:
         cost_nanos: Effective cost of all attempts; null where one is unknown.
         direct_nanos: Estimated cost of the same call sent directly: with what planning, compaction
             and the fast path saved; null where it is unknown or another model answered.
-        direct_failure: The upstream's words, or the error's code, by which the same call would have
-            failed sent directly, as another route answered after that; "" for none known.
+        first_failure: The upstream's words, or the error's code, by which the first route failed,
+            as another one answered after that; "" for none known.
+        fails_directly: True where the same call sent directly would have failed so, too.
     """
 
     call_id: str
@@ -227,6 +228,7 @@ class CallStory:
     requested: str
     cost_nanos: int | None
     direct_nanos: int | None
-    direct_failure: str
+    first_failure: str
+    fails_directly: bool
     attempts: Sequence[AttemptStory]
     keeps_prompt: bool

@@ -58,7 +58,8 @@ def call_story(
         requested=first.model,
         cost_nanos=total_nanos(receipt.spent_nanos for receipt in receipts),
         direct_nanos=_direct_nanos(receipts),
-        direct_failure=_direct_failure(receipts),
+        first_failure=_first_failure(receipts),
+        fails_directly=_fails_directly(receipts[0]),
         attempts=[_attempt_story(receipt, catalog) for receipt in receipts],
         keeps_prompt=any(receipt.prompt is not None for receipt in receipts),
     )
@@ -79,7 +80,7 @@ def _direct_nanos(receipts: Sequence[Receipt]) -> int | None:
     )
 
 
-def _direct_failure(receipts: Sequence[Receipt]) -> str:
+def _first_failure(receipts: Sequence[Receipt]) -> str:
     """The words or code by which the first route failed a call that another answered; "" for none.
 
     A route that was left because it was late would perhaps have answered.
@@ -89,6 +90,16 @@ def _direct_failure(receipts: Sequence[Receipt]) -> str:
     if not has_failed or last.outcome is not Outcome.ANSWERED or first.route == last.route:
         return ""
     return first.upstream_error or (first.error if first.error == _UNREACHABLE else "")
+
+
+def _fails_directly(receipt: Receipt) -> bool:
+    """True where an attempt failed by a fault of the upstream that its own request has no part in.
+
+    Other failures may be of the gateway's key, its quota or what it sent.
+    """
+    is_modified = receipt.arm == "treated" or receipt.layout or receipt.compacted
+    is_fault = receipt.error == _UNREACHABLE or receipt.upstream_error.startswith("5")
+    return is_fault and not is_modified
 
 
 def _attempt_story(receipt: Receipt, catalog: Catalog) -> AttemptStory:

@@ -1,3 +1,6 @@
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
 from dashboards.views.calls import SegmentSize
@@ -124,7 +127,7 @@ def test_call_says_what_it_would_have_cost_sent_directly() -> None:
     assert direct(rerouted) is None
 
 
-def test_a_call_that_fell_back_says_by_which_words_it_would_have_failed_sent_directly() -> None:
+def test_a_call_that_fell_back_says_by_which_words_its_first_route_failed() -> None:
     failed = a_receipt(
         1, route="lab/big", outcome=Outcome.FAILED, error="upstream_rate_limited",
         upstream_error="429 slow down", final=False,
@@ -134,10 +137,31 @@ def test_a_call_that_fell_back_says_by_which_words_it_would_have_failed_sent_dir
     answered = a_receipt(1, attempt=1, route="lab/small", reroute_reason="fallback: it failed")
 
     def failure(*receipts: Receipt) -> str:
-        return call_story(receipts, {}, CATALOG).direct_failure
+        return call_story(receipts, {}, CATALOG).first_failure
 
     assert failure(failed, answered) == "429 slow down"
     assert failure(away, answered) == "upstream_unreachable"
     assert failure(late, answered) == ""
     assert failure(failed, replace(answered, route="lab/big")) == ""
     assert failure(answered) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "fails"),
+    [
+        ({"upstream_error": "503 overloaded"}, True),
+        ({"error": "upstream_unreachable"}, True),
+        ({"upstream_error": "503 overloaded", "arm": "treated"}, False),
+        ({"upstream_error": "503 overloaded", "compacted": True}, False),
+        ({"upstream_error": "401 invalid_api_key"}, False),
+        ({"upstream_error": "429 insufficient_quota"}, False),
+    ],
+)
+def test_faults_of_the_upstream_alone_say_that_a_direct_call_would_have_failed(
+    *, changes: dict[str, Any], fails: bool
+) -> None:
+    usual = {"route": "lab/big", "error": "upstream_failed", "arm": "", "layout": 0}
+    failed = a_receipt(1, outcome=Outcome.FAILED, final=False, **{**usual, **changes})
+    answered = a_receipt(1, attempt=1, route="lab/small", reroute_reason="fallback: it failed")
+
+    assert call_story([failed, answered], {}, CATALOG).fails_directly is fails
