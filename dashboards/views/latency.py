@@ -62,7 +62,7 @@ class LatencyView:
         tz: Time zone of the buckets: that of the question to the hour, UTC for days and weeks.
         window: The window that ends now; null for a period of days.
         is_cut: True where a window has more calls than are read at once, so that it begins later.
-        before_first: First day of the period before, with which days are compared.
+        before_first: First day of the period or window before, with which it is compared.
         starts: The beginning of each, in seconds since the epoch (UTC).
         end: End of the last one.
         bounds: Upper bounds of latency in seconds, ascending, one for each row of the heat map but

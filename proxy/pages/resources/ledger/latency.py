@@ -31,7 +31,7 @@ from proxy.pages.resources.ledger.queries import (
 from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route
 from proxy.store.sql.views.latency import LatencyQuestion, latency_view
-from proxy.store.sql.views.live.latencies import window_latencies, window_length, window_unit
+from proxy.store.sql.views.live.latencies import window_bounds, window_latencies, window_unit
 from proxy.store.sql.views.live.minutes import MinutesQuestion, minutes_view
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class LatencyQuery(CallQuery):
         """The moments that are asked for, in seconds since the epoch."""
         if self.window is None:
             return self.period(now).bounds
-        return now - window_length(self.window), now
+        return window_bounds(self.window, now)
 
 
 class MinutesQuery(PlaceQuery):

@@ -163,7 +163,7 @@ def shown_latencies(
         "starts": list(starts),
         "end": starts.stop,
         "bounds": [bound / _MICROS for bound in BOUNDS_MICROS[low:high]],
-        "counts": [[each[n] for n in range(low, high + 1)] for each in counts.buckets],
+        "counts": [[histogram[n] for n in range(low, high + 1)] for histogram in counts.buckets],
         "lines": [latency_line(histogram) for histogram in counts.buckets],
         "before": None if before is None else latency_line(sum(before, Histogram())),
         "before_p95": [latency_line(histogram).p95 for histogram in before or ()],
@@ -197,8 +197,8 @@ def health_view(readers: Readers, question: HealthQuestion) -> HealthView:
         counted = [sums.get((bucket,), {}) for bucket in buckets]
         return HealthWindow(
             since=since,
-            calls=sum(each.get("calls", 0) for each in counted),
-            errors=sum(each.get("errors", 0) for each in counted),
+            calls=sum(bucket.get("calls", 0) for bucket in counted),
+            errors=sum(bucket.get("errors", 0) for bucket in counted),
             p95=latency_line(counts).p95,
         )
 

@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
 
-from sqlalchemy import BigInteger, Connection, func, literal_column, select
+from sqlalchemy import BigInteger, Connection, func, literal_column, or_, select
 
 from dashboards.views.latency import LatencyUnit, LatencyView, LatencyWindow
 from proxy.records.receipt import IDLE_TEAM, Outcome
@@ -47,9 +49,11 @@ class CountedLatency(NamedTuple):
     calls: int
 
 
-def window_length(window: LatencyWindow) -> int:
-    """Seconds of a window."""
-    return _LENGTHS_S[window][0]
+def window_bounds(window: LatencyWindow, now: float) -> tuple[int, int]:
+    """Beginning and end of a window; its last bucket goes on."""
+    length, bucket_s = _LENGTHS_S[window]
+    end = (int(now) // bucket_s + 1) * bucket_s
+    return end - length, end
 
 
 def window_unit(window: LatencyWindow) -> LatencyUnit:
@@ -64,15 +68,17 @@ def window_latencies(
     now: float,
     limit: int = _MAX_ATTEMPTS,
 ) -> LatencyView:
-    """Latencies of a window that ends now by time and by value, and before it by time; blocks."""
+    """Latencies of a window that ends now by time and by value, and before it by time; blocks.
+
+    The window before lacks the same part at its end as the one that goes on.
+    """
     length, bucket_s = _LENGTHS_S[window]
-    end = (int(now) // bucket_s + 1) * bucket_s
-    first = end - length
+    first, end = window_bounds(window, now)
     whole = CallSearch(since=first - length, until=end, only=question.only)
     names = readers.team_names() if question.by == "team" else {}
     with read_transaction(readers.engine) as connection:
         search = newest_part(connection, whole, limit)
-        rows = _counted_latencies(connection, search, question, bucket_s)
+        rows = _counted_latencies(connection, search, question, bucket_s, (now - length, first))
     since = max(first, -int(-search.since // bucket_s) * bucket_s)
     starts = range(min(since, end - bucket_s), end, bucket_s)
     moments = defaultdict[int, Histogram](Histogram)
@@ -88,13 +94,32 @@ def window_latencies(
             [row for row in rows if row.place * bucket_s in starts], question
         ),
     )
-    return shown_latencies(question, counts, names, window=window, is_cut=since > first)
+    zone = ZoneInfo(question.period.zone)
+    moments_of_days = {
+        "first": starts.start,
+        "last": end - 1,
+        "before_first": first - length,
+        "before_last": first - 1,
+    }
+    days = {
+        name: datetime.fromtimestamp(moment, zone).date()
+        for name, moment in moments_of_days.items()
+    }
+    return shown_latencies(question, counts, names, window=window, is_cut=since > first, **days)
 
 
 def _counted_latencies(
-    connection: Connection, search: CallSearch, question: LatencyQuestion, bucket_s: int
+    connection: Connection,
+    search: CallSearch,
+    question: LatencyQuestion,
+    bucket_s: int,
+    gap: tuple[float, float],
 ) -> Sequence[CountedLatency]:
-    """Latencies of the calls of a search, by bucket of time, value and bucket of latency."""
+    """Latencies of the calls of a search, by bucket of time, value and bucket of latency.
+
+    Args:
+        gap: Moments between which calls do not count.
+    """
     calls = schema.calls.c
     latencies = (
         select(
@@ -104,6 +129,7 @@ def _counted_latencies(
         )
         .where(
             *period_conditions(search),
+            or_(calls.started < micros(gap[0]), calls.started >= micros(gap[1])),
             calls.final == 1,
             calls.outcome != Outcome.REFUSED.value,
             calls.team != IDLE_TEAM,

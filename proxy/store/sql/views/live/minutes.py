@@ -109,10 +109,10 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
             ValueTotals(
                 value=value or NO_VALUE,
                 name=value_label(value, names),
-                totals=window_totals(own),
+                totals=window_totals(value_groups),
                 slowest=slowest.get(value),
             )
-            for value, own in values
+            for value, value_groups in values
         ],
         errors=_most_common((group.code, group.errors) for group in groups),
         refusals=_most_common((group.code, group.refused) for group in groups),
@@ -128,8 +128,8 @@ def _slowest_calls(
 ) -> dict[str, SlowCall]:
     """The call of each value with the latest first token, and the phase that took the time."""
     latest = {
-        value: max(chain.from_iterable(group.first_tokens for group in own), default=None)
-        for value, own in values
+        value: max(chain.from_iterable(group.first_tokens for group in groups), default=None)
+        for value, groups in values
     }
     calls = schema.calls.c
     slow = (
@@ -258,5 +258,7 @@ def _value_of(columns: Sequence[str]) -> str:
 
 
 def _conditions(search: CallSearch) -> list[ColumnElement[bool]]:
-    is_call = schema.calls.c.team != IDLE_TEAM
-    return [*period_conditions(search), is_call, *search_conditions(search)]
+    calls = schema.calls.c
+    has_begun = calls.started < micros(search.until)  # also retries of calls that came before
+    is_call = calls.team != IDLE_TEAM
+    return [*period_conditions(search), has_begun, is_call, *search_conditions(search)]

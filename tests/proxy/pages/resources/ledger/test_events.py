@@ -99,7 +99,7 @@ def test_changes_of_policies_are_events_of_who_sees_all_teams(dashboard: Dashboa
     assert member == ["policy", "fast path"]
 
 
-def test_only_events_of_the_period_and_of_what_moves_lines_are_told(dashboard: Dashboard) -> None:
+def test_only_events_of_the_period_and_of_what_moves_lines_are_listed(dashboard: Dashboard) -> None:
     change_modes(dashboard)
     dashboard.store.audit.append(AuditedChange(who="a", action="create key", subject="k"), NOW - 5)
     day = (datetime.fromtimestamp(NOW, UTC) - timedelta(days=1)).date()

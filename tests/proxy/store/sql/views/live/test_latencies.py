@@ -69,6 +69,27 @@ def test_a_window_of_too_many_calls_begins_later_and_knows_no_earlier_one(
     assert not view(readers, limit=12).is_cut
 
 
+def test_the_window_before_lacks_the_part_that_is_to_come_of_the_running_one(
+    engine: Engine,
+) -> None:
+    started = [NOW - 900 - 1, NOW - 900 + 1, NOW - 1]
+    receipts = [a_receipt(0, call_id=make_id(at), started=at, ttft=1.0) for at in started]
+    assert inserter(engine)(receipts) is None
+    shown = view(Readers(engine))
+
+    assert shown.total.calls == 1
+    assert shown.before is not None
+    assert shown.before.calls == 1
+
+
+def test_a_window_has_its_own_dates_in_the_zone_of_the_question(engine: Engine) -> None:
+    midnight = 1_790_035_200.0  # 2026-09-22 in UTC
+    shown = view(Readers(engine), now=midnight + 30)
+    dates = (shown.before_first, shown.before_last, shown.first, shown.last)
+
+    assert [f"{day:%d}" for day in dates] == ["21", "21", "21", "22"]
+
+
 def test_a_day_stands_by_the_hour(readers: Readers) -> None:
     shown = view(readers, window="24h")
     assert (len(shown.starts), shown.total.calls) == (24, 20)

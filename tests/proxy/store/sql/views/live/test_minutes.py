@@ -51,6 +51,18 @@ def test_call_counts_in_the_bucket_that_it_arrived_in(engine: Engine) -> None:
     assert [bucket.calls for bucket in minutes(engine).buckets[-2:]] == [1, 2]
 
 
+def test_attempts_after_the_end_of_the_window_are_neither_in_its_bars_nor_in_its_total(
+    engine: Engine,
+) -> None:
+    end = int(NOW) // 60 * 60 + 60.0
+    first = a_call(1, end - 1, route="lab/m", final=False, outcome=Outcome.FAILED)
+    late = a_receipt(1, call_id=first.call_id, attempt=1, started=end + 1, route="lab/m")
+    inserter(engine)([first, late])
+    shown = minutes(engine)
+
+    assert shown.total.attempts == sum(bucket.attempts for bucket in shown.buckets) == 1
+
+
 def test_refusals_of_the_gateway_are_no_errors_of_a_route(engine: Engine) -> None:
     refused: dict[str, Any] = {
         "outcome": Outcome.REFUSED,
