@@ -78,7 +78,9 @@ def quality_sentence(headline: SavingsHeadline, lost: float | None, wrong: float
         known.append(f"small models {_bound('of answers lost', lost)}")
     if "cache" in parts:
         known.append("equal calls got an answer given before")
-        known += [f"answers to similar questions {_bound('wrong', wrong)}"] if wrong else []
+        known += (
+            [f"answers to similar questions {_bound('wrong', wrong)}"] if wrong is not None else []
+        )
     if ceilings:
         known.append(f"cheaper models that ceilings chose {_bound('', None)}")
     if headline.fallback_nanos > 0:

@@ -38,8 +38,9 @@ def _fallback_choices(call: Call, catalog: Catalog, asked: RouteChoice) -> tuple
             continue
         choices += allowed_choices(call, substitute_routes(fallback, _REASON))
     if not choices:
+        model_name = f"The model `{call.model[:100]}`" if call.model else "The route of this call"
         raise Unready(
-            f"The model `{call.model[:100]}` is disabled at this gateway, and no other"
+            f"{model_name} is disabled at this gateway, and no other"
             " may answer in its place. Try again later, or ask for another model.",
             code="route_disabled",
             retry_after=_RETRY_AFTER_S,

@@ -15,10 +15,10 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.board import fullest_budget
-from dashboards.cost_reports import DIMENSIONS
+from dashboards.cost_reports import DIMENSIONS, next_month
 from dashboards.report_summary.read_report import ReadReport
 from dashboards.report_summary.summary import report_summary
-from dashboards.reports import is_tag
+from dashboards.reports import ReportPeriod, is_tag
 from dashboards.views.costs import FixedCostDimension
 from dashboards.views.latency import LatencyDimension, LatencyWindow
 from dashboards.views.minutes import WINDOW_SECONDS, MinutesDimension, MinutesWindow
@@ -220,6 +220,7 @@ class CostPages(Pages):
                 schedule=_schedule_texts(read, query.filters),
             ),
             unscheduled=[name for name in query.filters if name != "team"],
+            is_odd_period=_is_odd_period(report.period),
         )
 
     @route("GET", "/reports/print")
@@ -275,7 +276,7 @@ class CostPages(Pages):
             "savings.html",
             viewer,
             params=dict(request.query_params),
-            quality=await self.ledger.fast_path.quality_bounds(viewer, query.team),
+            quality=await self.ledger.fast_path.quality_bounds(viewer, query.filters),
         )
         return html_response(await self.ledger.savings.savings(viewer, query, page))
 
@@ -351,6 +352,12 @@ class CostPages(Pages):
             ),
         )
         return html_response(await self.ledger.latency.latency(viewer, query, page))
+
+
+def _is_odd_period(period: ReportPeriod) -> bool:
+    """True where it is neither a week nor a month, or one so far."""
+    is_week = period.end - period.first == timedelta(days=7)
+    return not is_week and (period.first.day > 1 or period.end > next_month(period.first))
 
 
 def _schedule_texts(read: ReadReport, filters: Mapping[str, str]) -> Mapping[str, str]:

@@ -83,6 +83,14 @@ def test_the_fast_path_is_told_by_its_parts_checks_taken_off() -> None:
             ),
         ),
         (
+            {"cache_nanos": 1},
+            (None, 0.0),
+            (
+                "equal calls got an answer given before; answers to similar questions"
+                " at most 0.00 % wrong"
+            ),
+        ),
+        (
             {"routing_nanos": 1, "fallback_nanos": 1},
             (None, None),
             "cheaper models that ceilings chose not measured; fallbacks not measured",

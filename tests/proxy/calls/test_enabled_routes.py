@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from proxy.calls.enabled_routes import enabled_choices
@@ -54,6 +55,12 @@ def test_a_call_is_refused_where_no_fallback_is_enabled(fallbacks: tuple[str, ..
         routes_that_answer(disabled, *fallbacks)
 
     assert (refusal.value.status, refusal.value.code) == (503, "route_disabled")
+
+
+def test_a_refused_call_without_a_model_names_its_route() -> None:
+    disabled = choices(disabled=frozenset({FIRST.name, SECOND.name}))
+    with pytest.raises(Unready, match="The route of this call is disabled"):
+        enabled_choices(msgspec.structs.replace(call(ASKED), fields=None), catalog(), disabled)
 
 
 def test_a_model_in_place_of_another_has_no_disabled_routes() -> None:

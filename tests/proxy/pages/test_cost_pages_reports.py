@@ -130,6 +130,18 @@ def test_form_of_a_schedule_is_filled_with_the_report_on_the_screen(dashboard: D
     assert "<option selected>week</option>" in form
     assert '<input name="name" maxlength="2000" value=""' in form
     assert "the filter by feature is left out" in form
+    assert "a month is filled in" not in form
+
+
+@pytest.mark.parametrize(
+    ("days", "is_said"),
+    [("from=2026-09-01&to=2026-09-20", False), ("from=2026-09-02&to=2026-09-20", True)],
+)
+def test_form_of_a_schedule_says_that_an_odd_period_becomes_a_month(
+    *, dashboard: Dashboard, days: str, is_said: bool
+) -> None:
+    html = dashboard.ask_as(Role.FINANCE, "GET", f"/admin/reports?by=team&{days}").body.decode()
+    assert ("a month is filled in" in html) is is_said
     assert 'href="#schedule"' in html
 
 

@@ -1,6 +1,6 @@
 """The fast path of a period by feature, and bounds on lost answers: ``/api/v1/fast-path``."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
@@ -59,17 +59,25 @@ class FastPathResource(Resource):
         return await self._ask.view("fast path", fast_path_view, question, finish)
 
     async def quality_bounds(
-        self, viewer: Viewer, team: str | None
+        self, viewer: Viewer, filters: Mapping[str, str]
     ) -> tuple[float | None, float | None]:
         """The largest bounds on answers lost by small models, and on wrong similar ones.
 
-        Each is None where this process knows none.
+        Each is None where this process knows none of these calls: small models have one by team
+        and rule, answers to similar questions by team and feature.
         """
-        losses = (proof for proof in self._proved_losses(viewer, team) if proof.judged_calls)
-        similar = (proof for proof in await self._similar_proofs(viewer, team) if proof.is_served)
+        team, feature = filters.get("team"), filters.get("feature")
+        losses = [proof for proof in self._proved_losses(viewer, team) if proof.judged_calls]
+        similar = [
+            proof
+            for proof in await self._similar_proofs(viewer, team)
+            if proof.is_served and feature in {None, proof.feature}
+        ]
+        has_similar = not filters.keys() - {"team", "feature"}
+        has_losses = not filters.keys() - {"team"}
         return (
-            max((proof.proved_loss for proof in losses), default=None),
-            max((proof.bound for proof in similar), default=None),
+            max((proof.proved_loss for proof in losses if has_losses), default=None),
+            max((proof.bound for proof in similar if has_similar), default=None),
         )
 
     def _proved_losses(self, viewer: Viewer, team_only: str | None) -> Iterator[ProvedLoss]:

@@ -111,6 +111,13 @@ class PlaceQuery(CallQuery):
     provider: OptionalText = None
     upstream: OptionalText = None
 
+    @property
+    def filters(self) -> dict[str, str]:
+        """The values that are filtered by, by their dimension."""
+        period = set(PeriodQuery.model_fields)
+        named = set(FilterQuery.model_fields) - period
+        return self.model_dump(include=named, exclude_none=True)
+
 
 class FilterQuery(PlaceQuery):
     """The same, and keys, end users and tags."""
@@ -118,13 +125,6 @@ class FilterQuery(PlaceQuery):
     key: OptionalText = Field(None, description="Id of a key.")
     user: OptionalText = Field(None, description="Keyed hash of an end user.")
     tag: OptionalTag = None
-
-    @property
-    def filters(self) -> dict[str, str]:
-        """The values that are filtered by, by their dimension."""
-        period = set(PeriodQuery.model_fields)
-        named = set(FilterQuery.model_fields) - period
-        return self.model_dump(include=named, exclude_none=True)
 
 
 def buckets_of(period: ReportPeriod, unit: BucketUnit | None) -> TimeBuckets:

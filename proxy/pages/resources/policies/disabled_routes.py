@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
 from dashboards.reports import SpendFilter
+from dashboards.views.alerts import AlertCalls
 from dashboards.views.minutes import RouteFailures
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import DisabledRoute
@@ -88,6 +89,7 @@ class DisablePreview:
         fallbacks: Models that answer where no route stays.
         refused: Models whose calls get 503 then, as no route and no fallback is left.
         calls: Calls that these routes ended in the last hour; None where unknown just now.
+        among: Number of the newest attempts among which they are; None for all of the hour.
         seen: Id of the last change.
     """
 
@@ -96,6 +98,7 @@ class DisablePreview:
     fallbacks: Sequence[str]
     refused: Sequence[str]
     calls: int | None
+    among: int | None
     seen: str
 
 
@@ -158,6 +161,7 @@ class DisabledRoutesResource(Resource):
             for one, before in zip(model.routes, catalog.models[model.id].routes, strict=True)
             if one.is_disabled and not before.is_disabled
         ]
+        counted = await self._calls_of_the_last_hour(routes)
         return DisablePreview(
             routes=routes,
             others=[one.name for model in changed for one in model.routes if not one.is_disabled],
@@ -165,7 +169,8 @@ class DisabledRoutesResource(Resource):
                 name for model in changed for name in model.fallbacks if _is_enabled(after, name)
             ],
             refused=sorted(_without_any_route(after) - _without_any_route(catalog)),
-            calls=await self._calls_of_the_last_hour(routes),
+            calls=None if counted is None else counted.count,
+            among=None if counted is None else counted.among,
             seen=await last_change_id(self._store, request.key, _ACTIONS),
         )
 
@@ -226,16 +231,15 @@ class DisabledRoutesResource(Resource):
         )
         return disable_routes(snapshot.catalog, [*snapshot.disabled_routes, one])
 
-    async def _calls_of_the_last_hour(self, routes: Sequence[str]) -> int | None:
+    async def _calls_of_the_last_hour(self, routes: Sequence[str]) -> AlertCalls | None:
         """Calls that these routes ended; None where the ledger does not answer in time."""
         only = SpendFilter(teams=None, values={"route": frozenset(routes)})
         now = self._now()
         search = CallSearch(since=now - _HOUR_S, until=now, only=only)
         read = self._store.dashboard.read
-        counted = await self._ask(
+        return await self._ask(
             "calls of a route", lambda: read(alert_calls, AlertCallsQuestion(counted=search))
         )
-        return None if counted is None else counted.count
 
 
 def _is_enabled(catalog: Catalog, name: str) -> bool:

@@ -81,10 +81,14 @@ def test_the_quality_of_small_models_is_known_once_answers_were_compared() -> No
     resource = FastPathResource(cast("StoreQuestions", None), lambda: NOW)
     resource.small_first = lambda: cast("SmallFirstRouting", SimpleNamespace(states=states))
 
-    assert asyncio.run(resource.quality_bounds(ADMIN, None)) == (None, None)
+    assert asyncio.run(resource.quality_bounds(ADMIN, {})) == (None, None)
     control.calls, control.small, control.judged = 100, 10, 20
-    assert asyncio.run(resource.quality_bounds(ADMIN, "a")) == (control.proved_loss(), None)
-    assert asyncio.run(resource.quality_bounds(of_team("b"), None)) == (None, None)
+    assert asyncio.run(resource.quality_bounds(ADMIN, {"team": "a"})) == (
+        control.proved_loss(),
+        None,
+    )
+    assert asyncio.run(resource.quality_bounds(of_team("b"), {})) == (None, None)
+    assert asyncio.run(resource.quality_bounds(ADMIN, {"feature": "faq"})) == (None, None)
 
 
 def test_an_admin_reads_all_teams_and_may_filter_one(api: AdminApi) -> None:
