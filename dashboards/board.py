@@ -1,6 +1,6 @@
 """The port through which the policies page reads objectives, budgets and alerts, and its rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -199,6 +199,21 @@ class ReroutedCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRefusals:
+    """Calls that a counter had no room for, among the newest attempts of its window.
+
+    Attributes:
+        first: Arrival of the first, in seconds since the epoch, as that of the last.
+        calls: Filters of the page of calls that lead to them.
+    """
+
+    count: int
+    first: float
+    last: float
+    calls: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetCounter:
     """One counter of a budget, in the window of now.
 
@@ -212,6 +227,8 @@ class BudgetCounter:
         spent: In the unit; None where it is unknown.
         held: For calls under way; None where it is unknown.
         pace: Where it ends its window at the present pace; None where too little is known.
+        since: Beginning of the window, in seconds since the epoch.
+        refusals: Calls that it refused; None for none, and where they are unknown.
     """
 
     budget: str
@@ -224,17 +241,26 @@ class BudgetCounter:
     spent: int | None
     held: int | None
     pace: BudgetPace | None = None
+    since: float = 0.0
+    refusals: BudgetRefusals | None = None
 
 
 def fullest_budget(counters: Sequence[BudgetCounter]) -> BudgetCounter | None:
-    """The counter in dollars that has spent the largest share of its limit; None without any."""
-    dollar_counters = [
+    """The counter that has spent the largest share of its limit; None without any.
+
+    One that refuses calls comes first; of others only those in dollars count.
+    """
+    known = [
         counter
         for counter in counters
-        if counter.unit is BudgetUnit.USD and counter.spent is not None and counter.limit > 0
+        if (counter.unit is BudgetUnit.USD or counter.refusals)
+        and counter.spent is not None
+        and counter.limit > 0
     ]
     return max(
-        dollar_counters, key=lambda counter: (counter.spent or 0) / counter.limit, default=None
+        known,
+        key=lambda counter: (bool(counter.refusals), (counter.spent or 0) / counter.limit),
+        default=None,
     )
 
 

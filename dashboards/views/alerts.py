@@ -173,7 +173,7 @@ def alert_cause(
     if objective is not None:
         filters = {"missed": objective.name}
     elif budget is not None:
-        filters = _budget_filters(budget, alerting_owner(alert, budget), teams)
+        filters = budget_filters(budget.scope, alerting_owner(alert, budget), teams)
     else:
         filters = _subject_filters(alert)
     since = alert.began - _HOUR_S if alert.since is None else alert.since
@@ -225,11 +225,16 @@ def alert_links(alert: Alert, cause: AlertCause) -> list[PageLink]:
     return [PageLink(title="Settings", path="/settings")] if alert.kind == "store" else []
 
 
-def _budget_filters(budget: Budget, whose: str, teams: Mapping[str, str]) -> dict[str, str]:
-    if budget.scope not in _FILTERED:
+def budget_filters(scope: str, whose: str, teams: Mapping[str, str]) -> dict[str, str]:
+    """Filters of the calls that a counter counts; none where the page of calls has none.
+
+    Args:
+        teams: Ids of teams by their names.
+    """
+    if scope not in _FILTERED:
         return {}
-    value = teams.get(whose, whose) if budget.scope == "team" else whose
-    return {budget.scope: value or NO_VALUE}
+    value = teams.get(whose, whose) if scope == "team" else whose
+    return {scope: value or NO_VALUE}
 
 
 def _subject_filters(alert: Alert) -> dict[str, str]:

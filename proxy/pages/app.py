@@ -248,7 +248,7 @@ def _operations(
     return Operations(
         objectives=objectives,
         events=EventsResource(opened, ask, objectives, now),
-        budgets=BudgetsResource(board, opened, ask),
+        budgets=BudgetsResource(board, opened, ask, now),
         stored_budgets=StoredBudgetsResource(opened, ask, reloader, context.settings, now),
         scheduled_reports=ReportDeliveriesResource(opened, ask, reloader, context.settings, now),
         report_sending=ReportSending(opened, reloader, context.settings, record, now),

@@ -335,6 +335,8 @@ def _budget_counter(
         budget=budget.name,
         window=window.window_name(budget.window, now),
         is_hard=budget.hard,
+        since=window.window_start(budget.window, now),
+        refusals=None,
         pace=budget_pace(budget.window, budget.limit, row.spent, days, now),
     )
 

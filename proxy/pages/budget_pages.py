@@ -7,6 +7,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
+from dashboards.board import BudgetRefusals
 from dashboards.views.alerts import AlertCalls, AlertView
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.alerts import SnoozeRequest
@@ -50,6 +51,7 @@ class BudgetPages(Pages):
             "budgets.html",
             viewer,
             counters=counters.counters,
+            sees_calls=viewer.may(Action.SEE_CALLS),
             alerts=alerts,
             sinks=await operations.alert_sinks.list(viewer) if may_send else None,
             stored=(await stored.list(viewer)).budgets,
@@ -81,9 +83,20 @@ class BudgetPages(Pages):
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
             may_see_calls=may_see_calls,
             calls=await self._calls(viewer, shown) if may_see_calls else None,
+            refusals=await self._refusals(viewer, shown),
             may_answer=viewer.may(Action.ANSWER_ALERTS),
             sees_settings=viewer.may(Action.CHANGE_CONFIGURATION),
         )
+
+    async def _refusals(self, viewer: Viewer, shown: AlertView) -> BudgetRefusals | None:
+        """Calls refused by the counter that an open alert is about."""
+        if not shown.budget or shown.ended is not None:
+            return None
+        whose = {name: shown.costs[name] for name in shown.costs if name not in {"from", "to"}}
+        calls = {**whose, "refused_by": shown.budget}
+        counters = (await self.operations.budgets.budgets(viewer)).counters or ()
+        refusals = (counter.refusals for counter in counters if counter.refusals)
+        return next((one for one in refusals if one.calls == calls), None)
 
     async def _calls(self, viewer: Viewer, shown: AlertView) -> AlertCalls | None:
         """An alert's calls; with their errors, up to now, where it is about a route or errors."""

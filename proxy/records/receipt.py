@@ -57,6 +57,8 @@ _STATUS_WORDS: Final = re.compile(r"it answered \d{3}(?: [\w.-]{1,64}){0,2}(?= [
 #: Reasons for a reroute begin with it where a ceiling chose a cheaper model, as its policy says;
 #: others but those of the fast path are fallbacks: the model failed, or missed an objective.
 CEILING_REROUTE: Final = "the ceiling "
+#: Begins the note of a call that a budget has no room for.
+BUDGET_REFUSAL: Final = "The budget `{}` of "
 #: Error code on the receipt of a draft that the answer overtook.
 DRAFT_ENDED: Final = "draft_ended"
 

@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest
 
-from dashboards.board import AdminBoard, fullest_budget
+from dashboards.board import AdminBoard, BudgetRefusals, fullest_budget
 from slo.budgets.budget import BudgetUnit
 from tests.fakes.board import (
+    NOW,
     FakeBoard,
     a_counter,
     a_pin,
@@ -47,3 +48,10 @@ def test_fullest_budget_is_the_one_in_dollars_with_the_largest_share_spent():
 
     assert fullest_budget([half, most, unknown, calls]) == most
     assert fullest_budget([unknown, calls]) is None
+
+
+def test_a_budget_that_refuses_calls_comes_before_fuller_ones():
+    refusals = BudgetRefusals(count=3, first=NOW - 60, last=NOW, calls={})
+    refusing = a_counter(budget="refusing", limit=10, spent=5, refusals=refusals)
+
+    assert fullest_budget([a_counter(budget="full", limit=10, spent=10), refusing]) == refusing

@@ -78,7 +78,7 @@ def operations(
     return Operations(
         objectives=objectives,
         events=EventsResource(store, ask, objectives, lambda: NOW),
-        budgets=BudgetsResource(board, store, ask),
+        budgets=BudgetsResource(board, store, ask, lambda: NOW),
         stored_budgets=StoredBudgetsResource(store, ask, reloader, Settings(), lambda: NOW),
         scheduled_reports=ReportDeliveriesResource(store, ask, reloader, Settings(), lambda: NOW),
         report_sending=cast("ReportSending", object()),

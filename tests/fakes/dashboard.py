@@ -122,7 +122,7 @@ class Dashboard:
         operations = Operations(
             objectives=objectives,
             events=EventsResource(store, ask, objectives, self.now),
-            budgets=BudgetsResource(self.board, store, ask),
+            budgets=BudgetsResource(self.board, store, ask, self.now),
             stored_budgets=StoredBudgetsResource(store, ask, reloader, settings, self.now),
             scheduled_reports=ReportDeliveriesResource(store, ask, reloader, settings, self.now),
             report_sending=ReportSending(store, reloader, settings, self._record, self.now),

@@ -1,6 +1,7 @@
 """Writes the receipts of attempts that got no answer."""
 
 import asyncio
+from typing import Final
 
 import msgspec
 
@@ -25,11 +26,15 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 
+#: Details of the errors by which limits refuse calls.
+_LIMITS: Final = frozenset({"budget", "ceiling"})
+
 
 def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline: Timeline) -> None:
     """Keep the receipt of a call that is sent nowhere."""
     end = AttemptOutcome(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code)
-    deps.ledger.keep(build_receipt(AttemptInfo(call=call), end, timeline, deps.pseudonymizer))
+    receipt = build_receipt(AttemptInfo(call=call), end, timeline, deps.pseudonymizer)
+    deps.ledger.keep(_with_sentence(receipt, refusal))
 
 
 def record_refused(attempt: Attempt, refusal: ProxyError, *, final: bool = True) -> None:
@@ -38,7 +43,14 @@ def record_refused(attempt: Attempt, refusal: ProxyError, *, final: bool = True)
     end = AttemptOutcome(
         outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code, final=final
     )
-    context.deps.ledger.keep(_receipt(context, attempt.info, end))
+    context.deps.ledger.keep(_with_sentence(_receipt(context, attempt.info, end), refusal))
+
+
+def _with_sentence(receipt: Receipt, refusal: ProxyError) -> Receipt:
+    """The receipt with a limit's refusal as the caller got it; others may quote the call."""
+    if not _LIMITS & refusal.details.keys():
+        return receipt
+    return msgspec.structs.replace(receipt, notes=(*receipt.notes, refusal.message))
 
 
 async def record_failed(attempt: Attempt, failure: ProxyError, *, final: bool) -> None:

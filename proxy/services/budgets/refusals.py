@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, Unready
-from proxy.records.receipt import dollars
+from proxy.records.receipt import BUDGET_REFUSAL, dollars
 from proxy.services.budgets.cost_bounds.pricing import Alternative
 from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from slo.budgets.budget import BudgetUnit
@@ -218,7 +218,7 @@ def _budget_name(counted: CountedBudget) -> str:
         whose = {"organization": "the organization", "user": "this user"}[scope]
     else:
         whose = f"{scope} `{counted.whose}`" if counted.whose else f"calls that name no {scope}"
-    return f"The budget `{counted.budget.name}` of {whose}"
+    return BUDGET_REFUSAL.format(counted.budget.name) + whose
 
 
 def _how_to_shrink(unit: BudgetUnit, field: str) -> str:

@@ -1,6 +1,7 @@
 """Forms of the page of budgets."""
 
 import re
+from datetime import UTC, datetime
 from html import unescape
 
 import pytest
@@ -142,6 +143,44 @@ def test_an_alert_leads_to_its_calls_and_to_the_limit_that_may_be_raised(
 
     assert ">Spend of team acme: $4.10 of $5.00 today</h1>" in html
     assert 'action="/admin/budgets/preview"' in html
+
+
+def test_pages_count_the_calls_that_a_budget_refuses(dashboard: Dashboard) -> None:
+    budget = submit_form(dashboard, of=OWN_TEAM, limit="5", hard="yes")
+    assert isinstance(budget, Budget)
+    ends = window_end(budget.window, NOW)
+    alert = budget_alert(budget, OWN_TEAM, 95, 498 * 10**7, NOW, ends)
+    dashboard.store.outbox.add([alert], {}, NOW)
+    sentence = f"The budget `own` of team `{OWN_TEAM}` has a limit of $5 a day."
+    limited = {"outcome": Outcome.REFUSED, "status": 429, "error": "budget_exceeded"}
+    receipts = [
+        a_receipt(
+            n, call_id=f"{id_floor(NOW - n)[:-6]}{n:06x}", team=team, notes=(note,), **limited
+        )
+        for n, team, note in (
+            (1, dashboard.own, sentence),
+            (60, dashboard.own, sentence),
+            (2, dashboard.own, sentence.replace("own", "else")),
+            (3, dashboard.other, sentence),
+        )
+    ]
+    inserter(dashboard.store._engine)(receipts)
+    dashboard.board.page = overview(
+        counters=[
+            a_counter(
+                budget="own", whose=OWN_TEAM, limit=budget.limit, spent=498 * 10**7,
+                since=ends - 86_400, pace=None,
+            )
+        ]
+    )  # fmt: skip
+    since = f"{datetime.fromtimestamp(NOW - 60, UTC):%H:%M}"
+    for path in ("", "/budgets", f"/alerts/{alert.id}"):
+        html = dashboard.ask_as(Role.ADMIN, "GET", f"/admin{path}").body.decode()
+        (link,) = re.findall(rf'href="([^"]*)">2 refused since {since}<', html)
+        calls = dashboard.ask_as(Role.ADMIN, "GET", unescape(link)).body.decode()
+        assert len(set(re.findall(r"/admin/calls/(call_\w+)", calls))) == 2, path
+    finance = dashboard.ask_as(Role.FINANCE, "GET", "/admin/budgets").body.decode()
+    assert f'<strong class="bad">2 refused since {since}</strong>' in finance
     assert f"/admin/calls?team={dashboard.own}&amp;ended_from=2026-09-21T00%3A00%3A00" in html
     assert "<summary>Raise the limit of own" in html
     assert 'name="alerts" value="50, 80, 95"' in html

@@ -39,6 +39,23 @@ def test_a_failed_call_shows_the_words_of_its_upstream_and_reasons_as_sentences(
     assert "too_few_calls" not in html
 
 
+def test_a_refused_call_names_its_budget_and_has_no_cost_sent_directly(
+    pages: CallPagesBrowser,
+) -> None:
+    sentence = "The budget `day` of team `acme` has a limit of $2 a day."
+    refused = a_receipt(
+        3, started=NOW - 57, team=pages.team, usage=None, cost_nanos=None, outcome=Outcome.REFUSED,
+        status=429, error="budget_exceeded", notes=(sentence,), ttft=None,
+    )  # fmt: skip
+    inserter(pages.store._engine)([refused])
+    html = unescape(pages.text(f"/calls/{refused.call_id}"))
+
+    assert f"<dd>Nothing was sent: {sentence}</dd>" in html
+    assert '<p class="hint">nothing was sent</p>' in html
+    assert "sent directly" not in html
+    assert "It went to" not in html
+
+
 def test_phases_of_an_engine_stand_below_their_attempt_in_their_order(
     pages: CallPagesBrowser,
 ) -> None:

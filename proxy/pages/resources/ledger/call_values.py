@@ -13,6 +13,7 @@ from dashboards.views.calls import (
     SegmentSize,
     SentPrompt,
 )
+from dashboards.views.code_words import code_words
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.fast_path.attempt_text import fast_path_text
@@ -31,6 +32,8 @@ _TOLD_FACTS: Final = frozenset(
      "status", "outcome", "error", "upstream_error", "unplanned_why", "compaction_why", "started",
      "final", "streamed", "segments"}
 )  # fmt: skip
+#: Beginnings of a refusal by a limit.
+_LIMITS: Final = ("The budget `", "The ceiling `")
 #: The code of an upstream to which no connection was made.
 _UNREACHABLE: Final = "upstream_unreachable"
 
@@ -194,7 +197,9 @@ def _route(receipt: Receipt, catalog: Catalog) -> Route | None:
 
 def _decision(receipt: Receipt) -> Iterator[str]:
     """Sentences on why this route."""
-    if not receipt.route:
+    if receipt.outcome is Outcome.REFUSED and receipt.error:
+        yield f"Nothing was sent: {_refusal_sentence(receipt)}"
+    elif not receipt.route:
         yield "The gateway sent it nowhere."
     elif receipt.reroute_reason:
         why = receipt.reroute_reason
@@ -203,7 +208,14 @@ def _decision(receipt: Receipt) -> Iterator[str]:
         yield f"It went to {receipt.route}, the route of the model asked for."
     if text := fast_path_text(receipt):
         yield text
-    yield from (f"Note: {note}." for note in receipt.notes)
+    notes = (note for note in receipt.notes if note != _refusal_sentence(receipt))
+    yield from (f"Note: {note}." for note in notes)
+
+
+def _refusal_sentence(receipt: Receipt) -> str:
+    """The refusal as the caller got it; of one that no receipt keeps, its error."""
+    refusals = (note for note in receipt.notes if note.startswith(_LIMITS))
+    return next(refusals, f"{code_words(receipt.error)}.")
 
 
 def _cache(receipt: Receipt) -> Iterator[str]:

@@ -76,6 +76,7 @@ class CallsQuery(FilterQuery):
     error: OptionalText = Field(None, description="An attempt met it, such as `upstream_timeout`.")
     ended_with: OptionalText = Field(None, description="The error's code that they ended with.")
     served_by: ServedByName | None = Field(None, description="What of the fast path served them.")
+    refused_by: OptionalText = Field(None, description="A budget that had no room for them.")
     min_duration: Seconds = Field(0.0, description="They took at least so many seconds.")
     min_ttft: Seconds = Field(0.0, description="Least seconds to their first content byte.")
     ended_from: AwareDatetime | None = Field(None, description="They ended at or after it.")
@@ -213,6 +214,7 @@ class Calls(Resource):
             failed_route=query.failed_route or "",
             ended_with=query.ended_with or "",
             served_by=query.served_by or "",
+            refused_by=query.refused_by or "",
             min_duration=query.min_duration,
             min_ttft=query.min_ttft,
             sort=query.sort,

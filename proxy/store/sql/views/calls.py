@@ -13,7 +13,13 @@ from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
 from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.views.calls import CallRow, CallSort, CallsView
-from proxy.records.receipt import IDLE_TEAM, Receipt, answering_model
+from proxy.records.receipt import (
+    BUDGET_REFUSAL,
+    IDLE_TEAM,
+    Outcome,
+    Receipt,
+    answering_model,
+)
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor, id_time
@@ -96,6 +102,7 @@ class CallSearch:
         failed_route: That attempt failed on this route; "" for any.
         ended_with: The code of the error that they ended with; "" for any.
         served_by: Part of the fast path that served them; "" for any.
+        refused_by: Name of the budget that refused them; "" for any.
         min_duration: They took at least so many seconds; 0 for any.
         min_ttft: Their first content byte came after at least so many seconds; 0 for any.
         sort: Their order; the newest first, or those with most of it.
@@ -120,6 +127,7 @@ class CallSearch:
     failed_route: str = ""
     ended_with: str = ""
     served_by: str = ""
+    refused_by: str = ""
     min_duration: float = 0.0
     min_ttft: float = 0.0
     sort: CallSort = "time"
@@ -366,3 +374,6 @@ def _end_conditions(search: CallSearch) -> Iterator[ColumnElement[bool]]:
         yield error_of(calls) == search.ended_with
     if search.served_by:
         yield calls.served_by == search.served_by
+    if search.refused_by:
+        yield calls.outcome == Outcome.REFUSED.value
+        yield calls.notes.contains(BUDGET_REFUSAL.format(search.refused_by), autoescape=True)

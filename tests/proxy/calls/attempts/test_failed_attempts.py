@@ -81,7 +81,19 @@ def test_an_attempt_that_the_gateway_would_not_send_is_recorded_as_refused():
     assert (booked.outcome, booked.error, booked.final) == (
         Outcome.REFUSED, "budget_exceeded", False,
     )  # fmt: skip
-    assert (booked.status, booked.usage) == (400, None)
+    assert (booked.status, booked.usage, booked.notes) == (400, None, ())
+
+
+def test_a_refusal_by_a_limit_stands_on_the_receipt_as_the_caller_got_it():
+    refusal = CallerError("The budget `day` of team `acme` is full.", code="budget_exceeded")
+    refusal.details = {"budget": "day"}
+
+    async def work() -> FakeLedger:
+        attempt, ledger, _ = opening()
+        record_refused(attempt, refusal)
+        return ledger
+
+    assert receipt(work()).notes == (refusal.message,)
 
 
 @pytest.mark.parametrize("final", [True, False])

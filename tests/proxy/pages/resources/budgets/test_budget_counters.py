@@ -17,7 +17,9 @@ COUNTERS = [
 
 
 def resource(store: Store) -> BudgetsResource:
-    return BudgetsResource(FakeBoard(overview(counters=COUNTERS)), store, StoreQuestions(store))
+    return BudgetsResource(
+        FakeBoard(overview(counters=COUNTERS)), store, StoreQuestions(store), lambda: NOW
+    )
 
 
 def test_finance_sees_every_counter(store: Store) -> None:
@@ -45,5 +47,7 @@ def test_a_member_sees_counters_of_the_own_teams_keys(store: Store) -> None:
     board = FakeBoard(overview(counters=shown))
     bob = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({own}))
 
-    result = asyncio.run(BudgetsResource(board, store, StoreQuestions(store)).budgets(bob))
+    result = asyncio.run(
+        BudgetsResource(board, store, StoreQuestions(store), lambda: NOW).budgets(bob)
+    )
     assert [counter.whose for counter in result.counters or ()] == [key.id]

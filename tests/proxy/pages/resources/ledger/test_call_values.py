@@ -88,6 +88,16 @@ def test_a_call_that_was_sent_nowhere_says_so() -> None:
     assert attempt.cache == ["It was not planned: planning is off for its feature."]
 
 
+def test_a_refused_call_says_that_nothing_was_sent_and_why() -> None:
+    sentence = "The budget `day` of team `acme` has a limit of $2 a day."
+    refused = a_receipt(1, outcome=Outcome.REFUSED, error="budget_exceeded", usage=None)
+    (known,) = call_story([replace(refused, notes=(sentence, "cut"))], {}, CATALOG).attempts
+    (older,) = call_story([refused], {}, CATALOG).attempts
+
+    assert known.decision == [f"Nothing was sent: {sentence}", "Note: cut."]
+    assert older.decision == ["Nothing was sent: budget exceeded."]
+
+
 def test_a_planned_call_says_where_its_segments_and_marks_stand() -> None:
     segments = PromptSegments(900, 0, 100, (CacheMark(900, "1h"), CacheMark(1_000, "")))
     planned = a_receipt(1, segments=segments, usage=Usage(input=60, cache_read=850, write_1h=90))
