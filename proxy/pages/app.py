@@ -47,7 +47,7 @@ from proxy.pages.resources.ledger.fast_path import FastPathResource
 from proxy.pages.resources.ledger.features import FeaturesResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.savings import StepSources
-from proxy.pages.resources.models import ModelsResource
+from proxy.pages.resources.models import NO_KEY, ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.policies.disabled_routes import DisabledRoutesResource
 from proxy.pages.resources.policies.policy_pages import PolicyPages
@@ -151,7 +151,7 @@ def _route_check(
         if route.is_disabled:
             return "disabled"
         if route.upstream.name not in reloader.snapshot.upstreams_with_keys:
-            return f"no key: set {route.upstream.key_env}" if route.upstream.key_env else "no key"
+            return NO_KEY
         if not registry.is_failing(route, ticks()):
             return ""
         seconds = registry.health_of(route).breaker.seconds_until_admission(ticks())
@@ -274,7 +274,9 @@ def _show_settings(
 ) -> None:
     """Has resources of the ledger read the settings and rules in force."""
     ledger.cache.max_loss_nanos = settings.learning_stake_nanos
-    ledger.fast_path.rules = lambda: FastPathRules.of(reloader.snapshot.policies)
+    ledger.fast_path.rules = lambda: FastPathRules.of(
+        reloader.snapshot.policies, reloader.snapshot.upstreams_with_keys
+    )
     ledger.savings.sources = StepSources(
         rules=ledger.fast_path.rules,
         compaction=settings.compaction,

@@ -19,6 +19,8 @@ from proxy.engines.state.traffic_file import (
 from proxy.pages.resources.api import Resource
 from proxy.pages.viewing import Clock, SignedIn, check_allowed, route, view_of
 
+#: Obstacle of a route whose upstream lacks its key.
+NO_KEY: Final = "no key"
 #: Rates of a route that are shown, by their name in the answer.
 _RATES: Final = ("input", "cache_read", "output")
 #: Rates of cache writes, by the time that they are kept.
@@ -153,7 +155,11 @@ class ModelsResource(Resource):
         """Models with their routes and the standard prices of now."""
         check_allowed(viewer, Action.SEE_COSTS)
         now = self._now()
-        return [self._model(model, now) for model in self._catalog().models.values()]
+        sees_variables = viewer.may(Action.CHANGE_CONFIGURATION)
+        return [
+            self._model(model, now, sees_variables=sees_variables)
+            for model in self._catalog().models.values()
+        ]
 
     @route("GET", "/engines", name="list_engines")
     async def engines(self, viewer: SignedIn) -> Sequence[ReplicaView]:
@@ -187,18 +193,22 @@ class ModelsResource(Resource):
         check_allowed(viewer, Action.SEE_OPERATIONS)
         return await asyncio.to_thread(read_traffic, self._folder, self._now())
 
-    def _model(self, model: Model, now: float) -> ModelView:
+    def _model(self, model: Model, now: float, *, sees_variables: bool) -> ModelView:
         return ModelView(
             id=model.id,
-            routes=[self._route(route, now) for route in model.routes],
+            routes=[
+                self._route(route, now, sees_variables=sees_variables) for route in model.routes
+            ],
             fallbacks=model.fallbacks,
             retires="" if model.retires is None else model.retires.isoformat(),
         )
 
-    def _route(self, route: Route, now: float) -> RouteView:
+    def _route(self, route: Route, now: float, *, sees_variables: bool) -> RouteView:
         period = None if route.tariff is None else route.tariff.period(now)
         sheet = None if period is None else period.sheets.get("")
         obstacle = self._obstacle(route)
+        if obstacle == NO_KEY and route.upstream.key_env and sees_variables:
+            obstacle = f"{NO_KEY}: set {route.upstream.key_env}"
         rates = {name: None if sheet is None else getattr(sheet.rates, name) for name in _RATES}
         return RouteView(
             name=route.name,

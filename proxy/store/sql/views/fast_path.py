@@ -1,7 +1,7 @@
 """Reads what the fast path did in a period, by feature, beside the rules in force about each."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -50,16 +50,23 @@ PartSums = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastPathRules:
-    """The rules of the policies in force, and the objectives, whose ladders name models."""
+    """The rules of the policies in force, and the objectives, whose ladders name models.
+
+    Attributes:
+        keyed_upstreams: Upstreams that have the key they need; None for all.
+    """
 
     answer_cache: Sequence[AnswerCachePolicy] = ()
     small_first: Sequence[SmallFirst] = ()
     drafts: Sequence[DraftRule] = ()
     stream_continuation: Sequence[StreamContinuation] = ()
     objectives: Sequence[Objective] = ()
+    keyed_upstreams: Collection[str] | None = None
 
     @classmethod
-    def of(cls, policies: Policies) -> "FastPathRules":
+    def of(
+        cls, policies: Policies, keyed_upstreams: Collection[str] | None = None
+    ) -> "FastPathRules":
         """The rules among the policies, with the switches before them."""
         return cls(
             answer_cache=policies.answer_cache,
@@ -67,6 +74,7 @@ class FastPathRules:
             drafts=policies.drafts,
             stream_continuation=policies.stream_continuation,
             objectives=policies.objectives,
+            keyed_upstreams=keyed_upstreams,
         )
 
 

@@ -45,6 +45,15 @@ def test_a_model_has_the_standard_prices_of_now(tmp_path: Path) -> None:
     assert (first.can_answer, first.obstacle) == (False, "no key")
 
 
+def test_variable_of_a_missing_key_is_named_to_those_who_may_set_it(tmp_path: Path) -> None:
+    def obstacles(viewer: Viewer) -> set[str]:
+        shown = asyncio.run(resource(tmp_path).models(viewer))
+        return {route.obstacle for model in shown for route in model.routes}
+
+    assert obstacles(BOB) == {"", "no key"}
+    assert "no key: set OPENAI_API_KEY" in obstacles(Viewer(name="ann", role=Role.ADMIN))
+
+
 def test_a_price_says_whose_file_it_is_of_and_how_long_it_holds(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(

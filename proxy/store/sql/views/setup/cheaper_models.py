@@ -4,7 +4,7 @@ Only models of a ladder count: the people who wrote it let the feature have them
 from the catalog.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, case
@@ -13,6 +13,7 @@ from dashboards.pages import HOME
 from dashboards.reports import SpendFilter
 from dashboards.views.steps import NextStep
 from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model
 from proxy.store.sql import schema
 from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.views.fast_path import FastPathRules
@@ -85,7 +86,8 @@ def cheaper_model_steps(
         costs = {
             level: nanos
             for level in _ladder_models(rules.objectives, name, feature)
-            if (nanos := _list_nanos(catalog, level, use.usage, moment)) is not None
+            if (nanos := _list_nanos(catalog.find(level), use, rules.keyed_upstreams, moment))
+            is not None
         }
         cheapest = min(costs, key=lambda level: costs[level], default="")
         if cheapest and costs[cheapest] < use.list_nanos:
@@ -103,12 +105,25 @@ def _ladder_models(objectives: Sequence[Objective], team: str, feature: str) -> 
     return list(dict.fromkeys(levels))
 
 
-def _list_nanos(catalog: Catalog, name: str, usage: Usage, moment: float) -> int | None:
-    """The list cost of a usage on a model's first route at standard terms; None if unknown."""
-    model = catalog.find(name)
-    tariff = model.routes[0].tariff if model is not None and model.routes else None
-    pricing = None if tariff is None else call_pricing(Usage(), tariff, moment)
-    cost = None if pricing is None else pricing.cost(usage)
+def _list_nanos(
+    model: Model | None, use: ModelUse, keyed: Collection[str] | None, moment: float
+) -> int | None:
+    """The list cost of calls on a model's first route that can answer; None if unknown.
+
+    Terms are standard ones, and prices those of a prompt of mean size.
+    """
+    routes = () if model is None else model.routes
+    usable = (
+        route
+        for route in routes
+        if not route.is_disabled and (keyed is None or route.upstream.name in keyed)
+    )
+    route = next(usable, None)
+    if route is None or route.tariff is None:
+        return None
+    mean = Usage(input=use.usage.prompt_tokens // max(use.calls, 1))
+    pricing = call_pricing(mean, route.tariff, moment)
+    cost = None if pricing is None else pricing.cost(use.usage)
     return None if cost is None else cost.list_nanos
 
 

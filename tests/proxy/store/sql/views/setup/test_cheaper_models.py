@@ -1,17 +1,20 @@
 """Cheaper models that ladders name: which are a step, and what they would save."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dashboards.reports import ALL_CALLS
 from dashboards.views.steps import NextStep
+from proxy.catalog.catalog import Catalog
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.views.fast_path import FastPathRules
 from proxy.store.sql.views.setup.cheaper_models import cheaper_model_steps, main_models
 from proxy.store.store import Store
 from slo.objectives.objective import Metric, Objective
 from slo.policies.small_first import SmallFirst
+from slo.price import PricePeriod, PriceSheet, PriceStep, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.ledger import book
@@ -38,11 +41,14 @@ def keep(store: Store, count: int = 20, **fields: Any) -> None:
     book(store._engine, [a_receipt(start + n, **(usual | fields)) for n in range(count)], 0.5)
 
 
-def steps(store: Store, *objectives: Objective, **rules: Any) -> list[NextStep]:
+def steps(
+    store: Store, *objectives: Objective, catalog: Catalog | None = None, **rules: Any
+) -> list[NextStep]:
     with read_transaction(store._engine, is_snapshot=True) as connection:
         uses = main_models(connection, PERIOD, ALL_CALLS)
     fast_path = FastPathRules(objectives=objectives, **rules)
-    return list(cheaper_model_steps(uses, fast_path, two_model_catalog(), NAMES, START))
+    catalog = catalog or two_model_catalog()
+    return list(cheaper_model_steps(uses, fast_path, catalog, NAMES, START))
 
 
 def test_a_model_of_a_ladder_saves_the_difference_of_list_prices(store: Store) -> None:
@@ -58,6 +64,32 @@ def test_a_model_of_a_ladder_saves_the_difference_of_list_prices(store: Store) -
         "Try small first for chat",
     )
     assert step.effect.startswith("Answers may differ from m's")
+
+
+def with_small(**changes: Any) -> Catalog:
+    """The catalog whose small model has a route with these fields."""
+    catalog = two_model_catalog()
+    small = catalog.models["small"]
+    routes = (replace(small.routes[0], **changes),)
+    return replace(catalog, models={**catalog.models, "small": replace(small, routes=routes)})
+
+
+def test_a_model_without_a_route_that_can_answer_is_no_step(store: Store) -> None:
+    keep(store)
+
+    assert steps(store, ladder("small"), catalog=with_small(is_disabled=True)) == []
+    assert steps(store, ladder("small"), keyed_upstreams=frozenset({"other"})) == []
+
+
+def test_prices_are_those_of_prompts_of_mean_size(store: Store) -> None:
+    keep(store, list_nanos=1_500_000, cost_nanos=1_500_000)
+    cheap, dear = (TokenRates(input=nanos) for nanos in (10**9, 2 * 10**9))
+    for above, saved in ((1_000, 10_000_000), (999, None)):
+        sheet = PriceSheet(rates=cheap, steps=(PriceStep(above=above, rates=dear),))
+        period = PricePeriod(since=float("-inf"), sheets={"": sheet})
+        catalog = with_small(tariff=Tariff(periods=(period,)))
+        found = [step.saved_nanos for step in steps(store, ladder("small"), catalog=catalog)]
+        assert found == ([] if saved is None else [saved])
 
 
 @pytest.mark.parametrize(

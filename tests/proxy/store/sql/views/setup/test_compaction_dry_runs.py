@@ -8,6 +8,7 @@ from dashboards.reports import ALL_CALLS, SpendFilter
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.views.setup.compaction_dry_runs import DryRunTokens, dry_run_tokens
 from proxy.store.store import Store
+from slo.usage import Usage
 from tests.fakes.ledger import book
 from tests.fakes.receipts import START, a_receipt
 
@@ -16,7 +17,7 @@ PERIOD = (int(START) - 86_400, int(START) + 86_400)
 
 def keep(store: Store, *changes: dict[str, Any]) -> None:
     dry = {"team": "a", "feature": "chat", "compaction": "facts", "compaction_why": "dry_run: pays"}
-    tokens = {"tokens_before": 100, "tokens_after": 60}
+    tokens = {"tokens_before": 100, "tokens_after": 60, "usage": Usage(input=90, output=9)}
     receipts = [a_receipt(n, **(dry | tokens | change)) for n, change in enumerate(changes)]
     book(store._engine, receipts, 0.5)
 
@@ -37,14 +38,21 @@ def test_dry_runs_are_summed_by_feature_and_other_calls_are_none(store: Store) -
     )
 
     assert read(store) == {
-        ("a", "chat"): DryRunTokens(2, 200, 160),
-        ("b", ""): DryRunTokens(1, 100, 60),
+        ("a", "chat"): DryRunTokens(2, 200, 160, 180, 18),
+        ("b", ""): DryRunTokens(1, 100, 60, 90, 9),
     }
     assert set(read(store, SpendFilter(teams=frozenset("b")))) == {("b", "")}
 
 
 @pytest.mark.parametrize(
-    ("dry", "saved"), [(DryRunTokens(), None), (DryRunTokens(2, 200, 160), 1_000)]
+    ("dry", "saved"),
+    [
+        (DryRunTokens(), None),
+        (DryRunTokens(19, 200, 160, 300, 100), None),
+        (DryRunTokens(20, 200, 160, 300, 100), 750),
+    ],
 )
-def test_a_saving_is_unknown_without_a_dry_run(dry: DryRunTokens, saved: int | None) -> None:
+def test_a_saving_is_of_the_prompts_part_and_unknown_below_twenty_dry_runs(
+    dry: DryRunTokens, saved: int | None
+) -> None:
     assert dry.saved_nanos(5_000) == saved

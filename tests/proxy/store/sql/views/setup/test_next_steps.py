@@ -168,15 +168,15 @@ def test_long_prompts_without_compaction_are_a_step(store: Store) -> None:
     )
     assert "8,000 prompt tokens on average" in step.effect
     assert step.saved_nanos is None
-    assert "x-thriftgate-compaction: dry-run" in step.basis
+    assert "Send 20 calls with x-thriftgate-compaction: dry-run" in step.basis
     assert steps(store, compaction=CompactionMode.FACTS) == []
 
 
-def test_a_dry_run_says_what_compaction_would_save_at_most(store: Store) -> None:
-    long = {"usage": Usage(input=8_000, output=9)}
+def test_twenty_dry_runs_say_what_compaction_would_save_at_most(store: Store) -> None:
+    long = {"usage": Usage(input=8_000, output=2_000)}
     dry = {"compaction": "facts", "compaction_why": "dry_run: pays"}
-    keep(store, *[long] * 19, long | dry | {"tokens_before": 8_000, "tokens_after": 6_000})
+    keep(store, *[long | dry | {"tokens_before": 8_000, "tokens_after": 6_000}] * 20)
     (step,) = steps(store)
 
-    assert (step.saved_nanos, step.nanos_per_1k_calls, step.bound) == (500, 25_000, "at most")
-    assert step.basis == "The share of tokens that 1 dry run would not have sent"
+    assert (step.saved_nanos, step.nanos_per_1k_calls, step.bound) == (400, 20_000, "at most")
+    assert step.basis.startswith("The share of prompts that 20 dry runs would not have sent")
