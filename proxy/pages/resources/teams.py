@@ -182,9 +182,9 @@ class TeamsResource(Resource):
         except BaseException as error:
             await self.revoke(viewer, key)
             if isinstance(error, CallerError) and error.code == NOT_IN_FORCE:
-                why = str(error).partition(": ")[2]
                 raise CallerError(
-                    f"No key was made, for its budget would not yet be in force: {why}",
+                    "No key was made, for its budget would not yet be in force:"
+                    f" {error.details['why']}",
                     code="budget_not_in_force",
                     status=409,
                 ) from None

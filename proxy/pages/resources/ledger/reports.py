@@ -3,6 +3,7 @@
 import re
 from enum import StrEnum
 from typing import Annotated, Final
+from unicodedata import combining, normalize
 
 import msgspec
 from fastapi import Query
@@ -245,12 +246,21 @@ def _file_name(read: ReadReport, query: ReportQuery) -> str:
     """The name of a report's file: its format, its only team, and its month or days."""
     is_focus, period = query.format is ReportFormat.FOCUS, read.report.period
     kind = f"focus-{query.focus_version}" if is_focus else "costs"
-    team = read.names.get(query.team or "", "")
-    words = re.sub(r"[^a-z0-9]+", "-", team.lower())[:_MAX_TEAM_CHARS].strip("-")
+    team = query.team or ""
+    words = _team_words(team, read.names[team]) if team in read.names else ""
     is_month = period.first.day == 1 and period.end == next_month(period.first)
     days = f"{period.first:%Y-%m}" if is_month else f"{period.first}-to-{period.days[-1].first}"
     ending = "json" if query.format is ReportFormat.JSON else "csv"
     return f"{'-'.join(filter(None, ('thriftgate', kind, words, days)))}.{ending}"
+
+
+def _team_words(team: str, name: str) -> str:
+    """A team's name in letters for a file's name; its id where others than Latin ones are lost."""
+    decomposed = normalize("NFKD", name.lower())
+    letters = "".join(letter for letter in decomposed if not combining(letter))
+    if any(letter.isalnum() and not letter.isascii() for letter in letters):
+        letters = team
+    return re.sub(r"[^a-z0-9]+", "-", letters)[:_MAX_TEAM_CHARS].strip("-")
 
 
 def _text(read: ReadReport, query: ReportQuery) -> str:

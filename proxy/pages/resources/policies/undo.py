@@ -22,7 +22,9 @@ async def adopt_change(reloader: Reloader) -> None:
 
 def not_in_force_error(why: str) -> CallerError:
     """The error of a change that is kept, and not yet in force."""
-    return CallerError(f"Kept, but not yet in force: {why}", code=NOT_IN_FORCE, status=409)
+    error = CallerError(f"Kept, but not yet in force: {why}", code=NOT_IN_FORCE, status=409)
+    error.details = {"why": why}
+    return error
 
 
 async def change_to_undo(

@@ -63,7 +63,8 @@ def test_a_key_whose_budget_cannot_hold_is_revoked_before_anybody_has_it(
     status, answer = made(dashboard)
 
     assert status == 409
-    assert "No key was made, for its budget would not yet be in force" in str(answer)
+    assert "No key was made, for its budget would not yet be in force: " in str(answer)
+    assert "Kept" not in str(answer)
     (key,) = dashboard.store.teams.keys(dashboard.own)
     assert key.revoked_at == NOW
     assert dashboard.store.budgets.all() == []

@@ -211,6 +211,21 @@ def test_file_of_one_team_is_named_after_it_in_letters_that_no_header_can_end_by
     assert file_name(desk, format="csv", team=odd) == "thriftgate-costs-ac-me-support-2026-09.csv"
 
 
+def test_file_of_a_team_with_other_letters_than_latin_ones_has_its_id(
+    desk: ReportsHarness,
+) -> None:
+    team = desk.store.teams.create("\u691c\u7d22 2", now=NOW).id
+    words = team.lower().replace("_", "-")[:40].strip("-")
+
+    assert file_name(desk, format="csv", team=team) == f"thriftgate-costs-{words}-2026-09.csv"
+
+
+def test_file_of_a_team_with_accents_has_its_letters(desk: ReportsHarness) -> None:
+    team = desk.store.teams.create("\u00c9clair", now=NOW).id
+
+    assert file_name(desk, format="csv", team=team) == "thriftgate-costs-eclair-2026-09.csv"
+
+
 def file_name(desk: ReportsHarness, **query: str) -> str:
     days = {"from": "2026-09-01", "to": "2026-09-30"}
     request = ReportQuery.model_validate(days | query)
