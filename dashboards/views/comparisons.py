@@ -107,11 +107,11 @@ class MonthForecasts:
         past = ReportPeriod(first=today - timedelta(days=FORECAST_DAYS), end=today, zone="UTC")
         before = compared_bounds(month, self._before, now)
         bounds = [month.bounds, month.days[-1].bounds, before, *(day.bounds for day in past.days)]
-        self.edges = sorted({edge for both in bounds for edge in both})
+        self.edges = sorted({edge for part in bounds for edge in part})
         places = {edge: place for place, edge in enumerate(self.edges)}
         self._has_before = before[0] < before[1]
         self._today, self._days = today, [day.first for day in past.days]
-        self._parts = [slice(*(places[edge] for edge in both)) for both in bounds]
+        self._parts = [slice(*(places[edge] for edge in part)) for part in bounds]
 
     def of(self, nanos: Sequence[int | None]) -> MonthForecast:
         """The forecast by the costs of the buckets, None for unknown."""

@@ -179,9 +179,11 @@ class LiveBoard:
         if ledgers is None and not any(row.spent is not None for some in rows for row in some):
             return None
         return [
-            _budget_counter(budget, row, known.get(row.whose, ()), now)
-            for budget, some, known in zip(budgets, rows, days or repeat({}), strict=False)
-            for row in most_spent(some, _MAX_COUNTERS)
+            _budget_counter(budget, row, days_by_name.get(row.whose, ()), now)
+            for budget, counted, days_by_name in zip(
+                budgets, rows, days or repeat({}), strict=False
+            )
+            for row in most_spent(counted, _MAX_COUNTERS)
         ]
 
     def _ledger_rows(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
@@ -203,8 +205,8 @@ class LiveBoard:
             return ledgers
         try:
             async with asyncio.timeout(self._timeout_s * (1 - _LEDGER_SHARE)):
-                for budget, some in zip(budgets, ledgers, strict=True):
-                    rows.append(await counter_rows(store, budget, some, now))
+                for budget, ledger in zip(budgets, ledgers, strict=True):
+                    rows.append(await counter_rows(store, budget, ledger, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
         except (StoreError, TimeoutError):
             return ledgers

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn, cast
 from urllib.parse import urlencode
+from weakref import finalize
 
 from fastapi import FastAPI
 
@@ -106,6 +107,8 @@ class Browser:
         folder: Path = Path("none"),
         reports: CostReportsResource | None = None,
     ) -> None:
+        self._loop = asyncio.new_event_loop()  # one for all requests, as in a gateway
+        finalize(self, self._loop.close)
         self.board = board or FakeBoard()
         self.watch = ManualClock(5000.0)
         self.app = FastAPI(redirect_slashes=False)
@@ -148,7 +151,9 @@ class Browser:
         path, _, query = path.partition("?")
         head = scope(f"/admin{path}", method, all_headers, query)
         head["client"] = (self.address, 1)
-        answer = asyncio.run(answer_of_app(self.app, head, AsgiConnection([body])))
+        answer = self._loop.run_until_complete(
+            answer_of_app(self.app, head, AsgiConnection([body]))
+        )
         for cookie in answer.cookies:
             if "thriftgate_browser=" in cookie:
                 self.known_cookie = cookie
