@@ -136,9 +136,9 @@ def test_a_deploy_stands_in_the_period_of_its_time_alone(dashboard: Dashboard) -
 def test_values_of_changes_of_no_team_are_shown_to_who_sees_all_teams_alone(
     dashboard: Dashboard,
 ) -> None:
-    for why in ("first", "acme's secret"):
+    for at, why in ((NOW - 6, "first"), (NOW - 5, "acme's secret")):
         fields = {"name": "route lab/a", "until": None, "why": why}
-        dashboard.store.policies.set(DISABLED_ROUTES, fields, "ann", NOW - 5)
+        dashboard.store.policies.set(DISABLED_ROUTES, fields, "ann", at)
 
     assert "secret" in events(dashboard)[0]["why"]
     seen = events(dashboard, Role.VIEWER)
