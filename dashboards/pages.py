@@ -25,7 +25,7 @@ from dashboards.report_summary.savings_sentences import (
 )
 from dashboards.reports import ATTEMPTED_PARTS
 from dashboards.views.code_words import code_words
-from dashboards.views.comparisons import comparison_name
+from dashboards.views.comparisons import comparison_name, known_part
 from dashboards.views.replay import CostCurves
 
 #: The path of the pages.
@@ -204,5 +204,6 @@ def _template_environment() -> Environment:
     made.filters["cost_plot"] = cost_plot
     made.filters["code_words"] = code_words
     made.filters["comparison_name"] = comparison_name
+    made.filters["known_part"] = known_part
     made.globals |= {"home": HOME, "attempted_parts": ATTEMPTED_PARTS}
     return made

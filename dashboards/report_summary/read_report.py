@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from dashboards.cost_reports import CostReport, CostRow, next_month
 from dashboards.formatting import share
 from dashboards.reports import ReportPeriod
-from dashboards.views.comparisons import comparison_name
+from dashboards.views.comparisons import comparison_name, known_part
 from dashboards.views.costs import CostsView, MonthForecast
 
 
@@ -46,7 +46,21 @@ class ReadReport:
         costs = self.costs
         if costs is None:
             return ""
-        return comparison_name(costs.first, costs.last, costs.before_first, costs.before_last)
+        name = comparison_name(costs.first, costs.last, costs.before_first, costs.before_last)
+        end = datetime.fromtimestamp(costs.before_end, ZoneInfo(costs.tz))
+        if f"{end:%H:%M}" != "00:00":
+            is_day = costs.before_first == costs.before_last
+            name += f"{'' if is_day else ', its last day'} up to {end:%H:%M}"
+        known = known_part(costs.before_first, costs.before_last, costs.first_call)
+        return f"{name}, {known}" if known else name
+
+    @property
+    def unknown_before(self) -> str:
+        """``no calls known before 17 Oct`` where that holds for the earlier period; else ""."""
+        costs = self.costs
+        if costs is None or costs.first_call is None or costs.first_call <= costs.before_last:
+            return ""
+        return known_part(costs.before_first, costs.before_last, costs.first_call)
 
     @property
     def earlier_words(self) -> str:

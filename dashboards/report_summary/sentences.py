@@ -36,8 +36,9 @@ def _spend_sentence(read: ReadReport, total: CostSums) -> str:
     before = None if read.costs is None else read.costs.before.cost_nanos
     if read.costs is None or before is None:
         return f"Spend was {usd(now)}."
-    if not before:
-        return f"Spend was {usd(now)}, after none in {read.earlier_words}."
+    if read.unknown_before or not before:
+        after = f"after none in {read.earlier_words}"
+        return f"Spend was {usd(now)}, {read.unknown_before or after}."
     if now == before:
         return f"Spend was {usd(now)}, the same as in {read.earlier_words}."
     verb = "rose" if now > before else "fell"

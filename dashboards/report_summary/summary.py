@@ -164,6 +164,7 @@ def _spend(read: ReadReport, total: CostSums) -> SummaryFigure:
         before = read.costs.before.cost_nanos
         note = f"{change((total.cost_nanos, before))} vs {read.earlier_name} ({usd(before)})"
         note = f"none in {read.earlier_words}" if before == 0 else note
+        note = read.unknown_before or note
         note = "; ".join(filter(None, (note, estimated_part(read.costs.estimated_nanos))))
     return SummaryFigure(
         title="Spend",

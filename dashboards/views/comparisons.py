@@ -142,6 +142,17 @@ def comparison_name(first: date, last: date, before_first: date, before_last: da
     return f"{before_first.day} {before_first:%B} {_DASH} {before_last.day} {before_last:%B}"
 
 
+def known_part(before_first: date, before_last: date, first_call: date | None) -> str:
+    """The part of an earlier period that begins before the first call; "" where all is known.
+
+    Of a period that ended before, it begins with ``no``.
+    """
+    if first_call is None or first_call <= before_first:
+        return ""
+    start = "no calls known before" if first_call > before_last else "of which calls are known from"
+    return f"{start} {first_call.day} {first_call:%b}"
+
+
 def _is_whole_months(first: date, end: date) -> bool:
     return first.day == end.day == 1 and first < end
 

@@ -221,6 +221,7 @@ class CostsView:
         unpriced_share: The share of attempts at no known price; null without attempts.
         month: The current month so far; its filters are those of the period.
         forecast: Days to come that the chart of a period that ends today adds.
+        first_call: Day of the ledger's first call, whatever the filters; null without any.
     """
 
     first: date
@@ -245,6 +246,7 @@ class CostsView:
     unpriced_share: float | None
     month: MonthForecast
     forecast: Sequence[DayForecast]
+    first_call: date | None = None
 
 
 def cost_amounts(sums: CostSums, idle_nanos: int = 0) -> CostAmounts:

@@ -60,6 +60,29 @@ def test_the_first_sentence_says_how_the_spend_moved_and_by_what(
     assert sentences(read(*series))[0] == sentence
 
 
+def test_a_comparison_says_from_which_day_on_calls_are_known() -> None:
+    made = read(("a", 3 * DOLLAR, DOLLAR))
+    assert made.costs is not None
+    half = replace(made, costs=replace(made.costs, first_call=date(2026, 10, 17)))
+    none = replace(made, costs=replace(made.costs, first_call=date(2026, 11, 17)))
+
+    name = "October 2026, of which calls are known from 17 Oct"
+    assert sentences(half)[0] == f"Spend rose 200 % to $3.00 vs {name} ($1.00)."
+    assert sentences(none)[0] == "Spend was $3.00, no calls known before 17 Nov."
+
+
+def test_an_earlier_day_that_counts_up_to_an_hour_says_so() -> None:
+    day = ReportPeriod(first=date(2026, 12, 1), end=date(2026, 12, 2), zone="UTC")
+    first = date(2026, 11, 1)
+    end = ReportPeriod(first=first, end=first, zone="UTC").bounds[0] + 13 * 3_600
+    costs = replace(
+        costs_of(day, ("a", DOLLAR, 0)), before_first=first, before_last=first, before_end=end
+    )
+    made = a_read_report(day, ("feature",), [(("a",), sums_of(DOLLAR))], costs=costs)
+
+    assert sentences(made)[0] == "Spend was $1.00, after none in 1 November up to 13:00."
+
+
 def test_an_unknown_spend_is_said_to_be_unknown() -> None:
     made = a_read_report(MONTH, ("feature",), [(("a",), sums_of(None, 3))])
 

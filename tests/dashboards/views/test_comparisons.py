@@ -14,6 +14,7 @@ from dashboards.views.comparisons import (
     compared_edges,
     compared_period,
     comparison_name,
+    known_part,
 )
 
 
@@ -156,3 +157,11 @@ def test_forecasts_of_a_month_sum_the_costs_between_their_edges(zone: str) -> No
     assert forecast.before_nanos == cost(a_period("2026-10-01", "2026-10-20", zone))
     assert (forecast.before_first, forecast.before_last) == (date(2026, 10, 1), date(2026, 10, 20))
     assert (unknown.spent_nanos, unknown.before_nanos) == (None, None)
+
+
+def test_an_earlier_period_before_the_first_call_says_what_is_known_of_it() -> None:
+    october = date(2026, 10, 1), date(2026, 10, 31)
+
+    assert known_part(*october, None) == known_part(*october, date(2026, 10, 1)) == ""
+    assert known_part(*october, date(2026, 10, 17)) == "of which calls are known from 17 Oct"
+    assert known_part(*october, date(2026, 11, 3)) == "no calls known before 3 Nov"

@@ -52,6 +52,7 @@ from proxy.store.sql.rollups.value_sums import (
     sums_by,
 )
 from proxy.store.sql.views.readers import Readers
+from proxy.store.sql.views.savings_sums import first_call_day
 from proxy.store.sql.views.series import SeriesQuestion, series_name, value_dimension, value_names
 from slo.usage import Usage
 
@@ -139,6 +140,7 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         before = costs_by_bucket(connection, earlier_edges, question.only)
         filter_names = _filter_names(connection, question.only)
         estimated = estimated_cost(connection, (edges[0], edges[-1]), question.only)
+        first_call = first_call_day(connection, edges[-1], question.period.zone)
     size = len(question.buckets.starts)
     total = [add_up(sums for key, sums in rows.sums.items() if key[0] == n) for n in (0, 1)]
     whole, month = _cost_sums(total[1]), _month(readers, question)
@@ -158,6 +160,7 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         unattributed_share=share(total[1].get("unattributed_nanos", 0), whole.priced_nanos),
         unpriced_share=share(whole.unpriced, whole.attempts),
         month=month,
+        first_call=first_call,
         forecast=charted_days(question.period, question.buckets.unit, month, question.today),
     )
 

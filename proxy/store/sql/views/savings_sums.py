@@ -1,7 +1,9 @@
 """Sums of what was saved, read from rollups for any period."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 from sqlalchemy import (
@@ -16,7 +18,7 @@ from sqlalchemy import (
     select,
 )
 
-from dashboards.reports import SpendFilter
+from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.savings_headline import SavingsSums
 from proxy.records.receipt import answering_model
 from proxy.store.sql import schema
@@ -136,6 +138,12 @@ def first_quarter(connection: Connection, period: tuple[int, int], only: SpendFi
         quarter = connection.execute(first(rollups.c).where(days)).scalar()
         quarters.append(max(start, (day_number + 1) * _DAY_S) if quarter is None else quarter)
     return min((quarter for quarter in quarters if quarter is not None), default=None)
+
+
+def first_call_day(connection: Connection, end: int, zone: str) -> date | None:
+    """The day of the ledger's first call before a moment; None without a call."""
+    first = first_quarter(connection, (0, end), ALL_CALLS)
+    return None if first is None else datetime.fromtimestamp(first, ZoneInfo(zone)).date()
 
 
 def _read_parts(

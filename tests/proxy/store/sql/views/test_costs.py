@@ -282,3 +282,13 @@ def test_a_view_of_costs_agrees_with_the_reports(engine: Engine) -> None:
     )
     assert (total.list_nanos, total.cost_nanos) == (report.list_nanos, report.cost_nanos)
     assert (total.idle_nanos, report.idle_nanos) == (77, 77)
+
+
+def test_a_view_names_the_day_of_the_ledgers_first_call_whatever_its_filters(
+    engine: Engine,
+) -> None:
+    book(engine, CALLS, 0.5)
+    only = SpendFilter(values={"feature": frozenset({"chat"})})
+    view = costs_view(Readers(engine), replace(question("feature"), only=only))
+
+    assert view.first_call == date(2026, 10, 30)
