@@ -85,6 +85,11 @@ class StoredBudgetsResource(Resource):
         """False where there is no policies file, without which no budgets are kept."""
         return self._settings.policies is not None
 
+    @property
+    def file_budgets(self) -> frozenset[str]:
+        """Names of the budgets in the policies file, which win."""
+        return self._reloader.file_budgets
+
     @route("GET", "/budgets/stored", name="list_stored_budgets")
     async def list(self, viewer: SignedIn) -> StoredBudgetsView:
         """Budgets that people set, beside those of the policies file."""
@@ -214,9 +219,9 @@ class StoredBudgetsResource(Resource):
                 code="no_policies_file",
                 status=409,
             )
-        if name in self._reloader.file_budgets:
+        if name in self.file_budgets:
             raise CallerError(
-                f"The policies file has a budget {name}; change it there.",
+                f"The policies file has a budget {name}; change it there, then Reload.",
                 code="budget_in_file",
                 status=409,
                 param="name",
