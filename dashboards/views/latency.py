@@ -1,6 +1,6 @@
 """Latencies of a period: what ``/api/v1/latency`` answers and a page shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -27,11 +27,16 @@ class LatencyLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyRow:
-    """Percentiles of one value over the whole period."""
+    """Percentiles of one value over the whole period.
+
+    Attributes:
+        before_p95: Its p95 of the period before; null without calls there, and where unknown.
+    """
 
     value: str
     name: str
     percentiles: LatencyLine
+    before_p95: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +78,7 @@ class LatencyView:
         before_p95: The p95 of each of its buckets, the first for the first.
         rows: Percentiles by value, those with most calls first.
         phases: Phases of engines' calls, by upstream.
+        filter_names: Names of teams and keys that it is filtered by, by their ids.
         max_error: Part of a latency that percentiles may be off.
     """
 
@@ -94,6 +100,7 @@ class LatencyView:
     total: LatencyLine
     rows: Sequence[LatencyRow]
     phases: Sequence[EnginePhases]
+    filter_names: Mapping[str, str]
     max_error: float
     window: LatencyWindow | None = None
     is_cut: bool = False

@@ -186,6 +186,7 @@ class MinutesView:
         errors: Errors, the most frequent first.
         refusals: Reasons of refusals, the same.
         failing: Routes with failed attempts, those with most first.
+        filter_names: Names of teams and keys that it is filtered by, by their ids.
     """
 
     window: MinutesWindow
@@ -200,6 +201,7 @@ class MinutesView:
     errors: Sequence[ErrorCount]
     refusals: Sequence[ErrorCount]
     failing: Sequence[RouteFailures]
+    filter_names: Mapping[str, str]
 
 
 def window_totals(groups: Sequence[AttemptGroup]) -> WindowTotals:

@@ -347,6 +347,7 @@ class CostPages(Pages):
             metrics=_METRICS,
             dimensions=get_args(LatencyDimension),
             windows=get_args(LatencyWindow),
+            next_dimension=_NEXT_DIMENSION,
             events=await self.operations.events.events_between(
                 viewer, query.bounds(self.site.now())
             ),

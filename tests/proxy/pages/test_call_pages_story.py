@@ -85,3 +85,19 @@ def test_bar_of_a_prompt_shows_what_was_read_written_and_new(pages: CallPagesBro
     assert parts == [("read", "0.0"), ("written", "850.0"), ("new", "940.0")]
     assert '<td data-name="Written" class="number">50</td>' in html
     assert "as much as sent directly" in html
+
+
+@pytest.mark.parametrize("path", ["/now?window=6h&by=route", "/latency?by=route&window=15m"])
+def test_a_filter_of_a_team_shows_its_name_whichever_rows_there_are(
+    pages: CallPagesBrowser, path: str
+) -> None:
+    assert "team: acme ×" in pages.text(f"{path}&team={pages.team}")  # noqa: RUF001
+
+
+def test_a_row_of_latencies_narrows_to_its_value(pages: CallPagesBrowser) -> None:
+    html = pages.text("/latency?by=feature&metric=duration&window=24h")
+
+    links = re.findall(r'<th scope="row"><a href="\?([^"]+)"', html)
+    assert links
+    for part in ("feature=", "by=model", "metric=duration"):
+        assert all(part in link for link in links)

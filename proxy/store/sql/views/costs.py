@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection
 
 from dashboards.cost_reports import CostSums
-from dashboards.reports import ReportPeriod, SpendFilter
+from dashboards.reports import ReportPeriod
 from dashboards.views.comparisons import (
     Comparison,
     MonthForecasts,
@@ -53,7 +53,13 @@ from proxy.store.sql.rollups.value_sums import (
 )
 from proxy.store.sql.views.readers import Readers
 from proxy.store.sql.views.savings_sums import first_call_day
-from proxy.store.sql.views.series import SeriesQuestion, series_name, value_dimension, value_names
+from proxy.store.sql.views.series import (
+    SeriesQuestion,
+    named_filters,
+    series_name,
+    value_dimension,
+    value_names,
+)
 from slo.usage import Usage
 
 ROWS_SHOWN: Final = 20
@@ -138,7 +144,7 @@ def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
         columns = _ranked_columns(connection, reader, question, rows.page)
         by_bucket = reader.by_bucket(question.dimension, rows.dearest)
         before = costs_by_bucket(connection, earlier_edges, question.only)
-        filter_names = _filter_names(connection, question.only)
+        filter_names = named_filters(connection, question.only)
         estimated = estimated_cost(connection, (edges[0], edges[-1]), question.only)
         first_call = first_call_day(connection, edges[-1], question.period.zone)
     size = len(question.buckets.starts)
@@ -337,14 +343,6 @@ def _table_row(name: Mapping[str, Any], numbers: _RowNumbers, *, has_rest: bool)
         before=before,
         change_nanos=(sums.cost_nanos or 0) - (before.cost_nanos or 0) if is_known else None,
         cells=[_cost_sums(cell).cost_nanos for cell in cells],
-    )
-
-
-def _filter_names(connection: Connection, only: SpendFilter) -> dict[str, str]:
-    """Names of the teams and keys that are filtered by, as far as their teams are visible."""
-    filters, teams = only.values, only.teams
-    return value_names(connection, "team", filters.get("team", ()), teams) | value_names(
-        connection, "key", filters.get("key", ()), teams
     )
 
 

@@ -37,6 +37,7 @@ from proxy.store.sql.rollups.rollup_tables import (
 )
 from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions, part_column
 from proxy.store.sql.views.readers import Readers
+from proxy.store.sql.views.series import named_filters
 from slo.objectives.latency_buckets import BOUNDS_MICROS, MAX_ERROR, percentiles
 
 _LENGTH_S: Final[Mapping[LatencyUnit, int]] = {
@@ -91,13 +92,17 @@ class LatencyCounts:
     Attributes:
         starts: Beginnings of the buckets, ascending.
         before: Histograms of the earlier buckets, the first for the first; None where unknown.
-        values: Histograms by value, of those with most calls.
+        values: Histograms by value.
+        values_before: The same of the period before; empty where unknown.
+        filter_names: Names of teams and keys that it is filtered by, by their ids.
     """
 
     starts: range
     buckets: Sequence[Histogram]
     before: Sequence[Histogram] | None
     values: Mapping[str, Histogram]
+    values_before: Mapping[str, Histogram]
+    filter_names: Mapping[str, str]
 
 
 def latency_view(readers: Readers, question: LatencyQuestion) -> LatencyView:
@@ -109,6 +114,8 @@ def latency_view(readers: Readers, question: LatencyQuestion) -> LatencyView:
         moments = histograms_by_time(connection, question)
         moments_before = histograms_by_time(connection, earlier)
         values = histograms_by_value(connection, question)
+        values_before = histograms_by_value(connection, earlier)
+        filter_names = named_filters(connection, question.only)
         phases = engine_phases(connection, period.bounds, question.only)
     starts = range(*_whole_buckets(period.bounds, unit))
     before_starts = range(*_whole_buckets(earlier.period.bounds, unit))
@@ -117,6 +124,8 @@ def latency_view(readers: Readers, question: LatencyQuestion) -> LatencyView:
         buckets=bucket_histograms(moments, starts),
         before=bucket_histograms(moments_before, before_starts),
         values=values,
+        values_before=values_before,
+        filter_names=filter_names,
     )
     return shown_latencies(question, counts, names, phases=phases)
 
@@ -142,13 +151,15 @@ def shown_latencies(
     period, unit, starts = question.period, question.unit, counts.starts
     total = sum(counts.buckets, Histogram())
     low, high = min(total, default=0), max(total, default=0)
+    ranked = sorted(counts.values.items(), key=lambda each: (-each[1].total(), each[0]))
     rows = [
         LatencyRow(
             value=value_label(value, {}),
             name=value_label(value, names),
             percentiles=latency_line(histogram),
+            before_p95=latency_line(counts.values_before.get(value, Histogram())).p95,
         )
-        for value, histogram in counts.values.items()
+        for value, histogram in ranked[: question.top]
     ]
     before, earlier = counts.before, period_before(period)
     fields: dict[str, Any] = {
@@ -168,8 +179,9 @@ def shown_latencies(
         "before": None if before is None else latency_line(sum(before, Histogram())),
         "before_p95": [latency_line(histogram).p95 for histogram in before or ()],
         "total": latency_line(total),
-        "rows": sorted(rows, key=lambda row: (-row.percentiles.calls, row.value)),
+        "rows": rows,
         "phases": (),
+        "filter_names": counts.filter_names,
         "max_error": MAX_ERROR,
     }
     return LatencyView(**{**fields, **more})
@@ -242,7 +254,7 @@ def histograms_by_time(
 def histograms_by_value(
     connection: Connection, question: LatencyQuestion
 ) -> Mapping[str, Histogram]:
-    """Histograms of a period of days of UTC by value, of those with most calls."""
+    """Histograms of a period of days of UTC by value."""
     stored, pending = (
         _value_columns(table.c, question) for table in (latency_day_histograms, latency_pending)
     )
@@ -250,8 +262,7 @@ def histograms_by_value(
     for named, histogram in _histograms(connection, question, stored, pending).items():
         value = answering_model(named[1], named[0]) if question.by == "model" else named[0]
         values[value].update(histogram)
-    ranked = sorted(values, key=lambda value: (-values[value].total(), value))
-    return {value: values[value] for value in ranked[: question.top]}
+    return values
 
 
 def engine_phases(

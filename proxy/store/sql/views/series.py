@@ -105,3 +105,11 @@ def value_names(
     return {
         row.id: f"{row.name} of {row.team}" if counts[row.name] > 1 else row.name for row in rows
     }
+
+
+def named_filters(connection: Connection, only: SpendFilter) -> dict[str, str]:
+    """Names of the teams and keys that are filtered by, as far as their teams are visible."""
+    filters, teams = only.values, only.teams
+    return value_names(connection, "team", filters.get("team", ()), teams) | value_names(
+        connection, "key", filters.get("key", ()), teams
+    )

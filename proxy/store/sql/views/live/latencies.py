@@ -29,6 +29,7 @@ from proxy.store.sql.views.latency import (
     shown_latencies,
 )
 from proxy.store.sql.views.readers import Readers
+from proxy.store.sql.views.series import named_filters
 
 #: Attempts of a window and of the one before it that are read, the newest.
 _MAX_ATTEMPTS: Final = 100_000
@@ -79,20 +80,20 @@ def window_latencies(
     with read_transaction(readers.engine) as connection:
         search = newest_part(connection, whole, limit)
         rows = _counted_latencies(connection, search, question, bucket_s, (now - length, first))
+        filter_names = named_filters(connection, question.only)
     since = max(first, -int(-search.since // bucket_s) * bucket_s)
     starts = range(min(since, end - bucket_s), end, bucket_s)
+    before_starts = range(first - length, first, bucket_s)
     moments = defaultdict[int, Histogram](Histogram)
     for row in rows:
         moments[row.place * bucket_s][row.bucket] += row.calls
     counts = LatencyCounts(
         starts=starts,
         buckets=bucket_histograms(moments, starts),
-        before=bucket_histograms(moments, range(first - length, first, bucket_s))
-        if search is whole
-        else None,
-        values=_histograms_by_value(
-            [row for row in rows if row.place * bucket_s in starts], question
-        ),
+        before=bucket_histograms(moments, before_starts) if search is whole else None,
+        values=_histograms_by_value(rows, starts),
+        values_before=_histograms_by_value(rows, before_starts) if search is whole else {},
+        filter_names=filter_names,
     )
     zone = ZoneInfo(question.period.zone)
     moments_of_days = {
@@ -143,12 +144,10 @@ def _counted_latencies(
     return [CountedLatency._make(row) for row in connection.execute(query)]
 
 
-def _histograms_by_value(
-    rows: Sequence[CountedLatency], question: LatencyQuestion
-) -> dict[str, Histogram]:
-    """Histograms of those values with most calls."""
+def _histograms_by_value(rows: Sequence[CountedLatency], starts: range) -> dict[str, Histogram]:
+    """Histograms by value over the buckets of time that begin then."""
     values = defaultdict[str, Histogram](Histogram)
     for row in rows:
-        values[row.value][row.bucket] += row.calls
-    ranked = sorted(values, key=lambda value: (-values[value].total(), value))
-    return {value: values[value] for value in ranked[: question.top]}
+        if row.place * starts.step in starts:
+            values[row.value][row.bucket] += row.calls
+    return values

@@ -50,6 +50,7 @@ from proxy.store.sql.views.calls import (
 )
 from proxy.store.sql.views.live.failures import failing_routes
 from proxy.store.sql.views.readers import Readers
+from proxy.store.sql.views.series import named_filters
 
 #: Calls and rows of a window that ends now.
 _MAX_WINDOW_CALLS: Final = 50_000
@@ -92,6 +93,7 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
         starts = list(range(int(search.since), end, bucket_s))
         groups = _attempt_groups(connection, search, question.by, bucket_s)
         values = groups_by_value(groups)[:_MAX_WINDOW_ROWS]
+        filter_names = named_filters(connection, question.only)
         failing = failing_routes(connection, search, has_words=question.sees_calls)
         slowest = (
             _slowest_calls(connection, search, question.by, values) if question.sees_calls else {}
@@ -117,6 +119,7 @@ def minutes_view(readers: Readers, question: MinutesQuestion) -> MinutesView:
         errors=_most_common((group.code, group.errors) for group in groups),
         refusals=_most_common((group.code, group.refused) for group in groups),
         failing=failing,
+        filter_names=filter_names,
     )
 
 

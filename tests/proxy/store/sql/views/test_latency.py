@@ -14,7 +14,9 @@ from proxy.store.sql.views.latency import (
     engine_phases,
     histograms_by_time,
     histograms_by_value,
+    latency_view,
 )
+from proxy.store.sql.views.readers import Readers
 from slo.objectives.latency_buckets import bucket_of
 from tests.fakes.ledger import MERGED_PARTS, book
 from tests.fakes.receipts import START, a_receipt, an_engine_receipt
@@ -78,9 +80,25 @@ def test_hours_and_days_have_histograms(ledger: Engine) -> None:
     assert by_time(ledger) == {FIRST: {FAST: 1, SLOW: 2}, FIRST + DAY: {FAST: 1}}
 
 
-def test_values_with_most_calls_have_histograms(ledger: Engine) -> None:
+def test_values_have_histograms(ledger: Engine) -> None:
     assert by_value(ledger, by="model") == {"m": {FAST: 1, SLOW: 1}, "n": {FAST: 1, SLOW: 1}}
-    assert set(by_value(ledger, metric="duration", top=1)) == {"x"}
+
+
+def test_rows_are_values_with_most_calls_beside_their_p95_of_the_period_before(
+    ledger: Engine,
+) -> None:
+    second_day = ReportPeriod(
+        first=DATE + timedelta(days=1), end=DATE + timedelta(days=2), zone="UTC"
+    )
+    only = SpendFilter(teams=None, values={"team": frozenset({"b"})})
+    shown = latency_view(Readers(ledger), question(period=second_day, only=only))
+    most = latency_view(Readers(ledger), question(metric="duration", top=1))
+
+    assert [(row.value, row.before_p95) for row in most.rows] == [("x", None)]
+    (row,) = shown.rows
+    assert row.value == "y"
+    assert row.percentiles.p95 == pytest.approx(0.25, rel=shown.max_error)
+    assert row.before_p95 == pytest.approx(2.0, rel=shown.max_error)
 
 
 def test_latencies_of_teams_that_may_not_be_seen_are_not_counted(ledger: Engine) -> None:

@@ -52,6 +52,10 @@ def test_a_window_stands_by_the_minute_beside_the_one_before(readers: Readers) -
     assert shown.before.calls == 10
     assert shown.before.p95 == pytest.approx(0.5, rel=shown.max_error)
     assert [(row.value, row.percentiles.calls) for row in shown.rows] == [("x", 8), ("y", 2)]
+    assert [row.before_p95 for row in shown.rows] == [
+        pytest.approx(0.5, rel=shown.max_error),
+        None,
+    ]
 
 
 def test_a_window_knows_every_filter(readers: Readers) -> None:
