@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -209,9 +209,9 @@ class OperationPages(Pages):
             preview=await self.operations.disabled_routes.preview(viewer, request),
         )
 
-    @form("/models/disable", back="/models")
-    async def disable_route(self, viewer: Viewer, fields: FormFields) -> None:
-        """Disables a route or model."""
+    @form("/models/disable")
+    async def disable_route(self, viewer: Viewer, fields: FormFields) -> Response:
+        """Disables a route or model, and leads back to it."""
         values = {name: fields[name] for name in ("kind", "name", "why", "seen")}
         request = validated_request(
             DisableRequest,
@@ -220,14 +220,16 @@ class OperationPages(Pages):
             refuses_calls=fields["refuses_calls"] == "yes",
         )
         await self.operations.disabled_routes.disable(viewer, request)
+        return redirect(f"/models?{urlencode({'q': request.name})}")
 
-    @form("/models/enable", back="/models")
-    async def enable_route(self, viewer: Viewer, fields: FormFields) -> None:
-        """Enables a route or model again."""
+    @form("/models/enable")
+    async def enable_route(self, viewer: Viewer, fields: FormFields) -> Response:
+        """Enables a route or model again, and leads back to it."""
         request = validated_request(
             EnableRequest, **{name: fields[name] for name in ("kind", "name", "seen")}
         )
         await self.operations.disabled_routes.enable(viewer, request)
+        return redirect(f"/models?{urlencode({'q': request.name})}")
 
     @route("GET", "/engines")
     async def engines(self, viewer: SignedIn) -> Response:

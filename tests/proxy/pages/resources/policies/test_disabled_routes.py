@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -72,7 +73,8 @@ def test_the_last_route_is_disabled_by_consent_and_is_seen_until_it_is_enabled(
     disabled = {"kind": kind, "name": MODEL if kind == "model" else ROUTE["name"]}
     assert post(dashboard, "/api/v1/disabled-routes", **disabled) == 409
     form = {**disabled, "hours": "1", "why": "it fails", "refuses_calls": "yes", "seen": ""}
-    assert post(dashboard, "/admin/models/disable", **form) == 303
+    answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/models/disable", document=form)
+    assert answer.headers["location"] == f"/admin/models?{urlencode({'q': disabled['name']})}"
 
     for path in ("", "/now", "/models"):
         html = page(dashboard, path)
@@ -82,7 +84,8 @@ def test_the_last_route_is_disabled_by_consent_and_is_seen_until_it_is_enabled(
     assert 'aria-label="Enable' in page(dashboard, "/models")
     (one,) = json.loads(dashboard.ask_as(Role.ADMIN, "GET", "/api/v1/disabled-routes").body)
     enabled = {**disabled, "seen": one["change"]}
-    assert post(dashboard, "/admin/models/enable", **enabled) == 303
+    again = dashboard.ask_as(Role.ADMIN, "POST", "/admin/models/enable", document=enabled)
+    assert again.headers["location"] == answer.headers["location"]
     assert "Disabled:" not in page(dashboard, "/models")
     entries = dashboard.store.audit.entries(200, who="admin")
     assert sorted(entry.action for entry in entries) == ["disable", "enable"]
