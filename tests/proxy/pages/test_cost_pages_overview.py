@@ -48,6 +48,7 @@ def test_first_page_counts_open_alerts_and_names_the_most_urgent() -> None:
 
     assert re.findall(r"alert \d", html) == ["alert 0", "alert 4"]
     assert "<strong>3 open alerts</strong>" in html
+    assert '<a href="/admin/budgets#alerts">all</a>' in html
     assert "nobody looks at it yet" in html
     assert "2 notes: " in html
     assert 'href="/admin/alerts/first"' in html
