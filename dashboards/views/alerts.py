@@ -111,6 +111,7 @@ class AlertView:
         budget: Name of the budget it is about; "" for none in force with this limit.
         links: Pages where its cause is seen and changed.
         history: From its beginning on.
+        replaced_by: The more urgent stage of its problem that is open, too; null for none.
     """
 
     id: str
@@ -135,6 +136,7 @@ class AlertView:
     budget: str
     links: Sequence[PageLink]
     history: Sequence[AlertEvent]
+    replaced_by: PageLink | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,14 @@ from pydantic import BaseModel
 
 from dashboards.access import Action, Viewer
 from dashboards.board import AdminBoard, OpenAlert
-from dashboards.views.alerts import AlertEvent, AlertsView, AlertView, alert_cause, alert_links
+from dashboards.views.alerts import (
+    AlertEvent,
+    AlertsView,
+    AlertView,
+    PageLink,
+    alert_cause,
+    alert_links,
+)
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource
 from proxy.pages.store_questions import StoreQuestions
@@ -117,6 +124,7 @@ class AlertsResource(Resource):
             budget="" if cause.budget is None else cause.budget.name,
             links=alert_links(alert, cause),
             history=_history(record),
+            replaced_by=_replacing_stage(record),
         )
 
     @route("POST", "/alerts/{alert_id}/acknowledge", name="acknowledge_alert")
@@ -168,6 +176,15 @@ def _no_alert() -> CallerError:
         code="unknown_alert",
         status=404,
     )
+
+
+def _replacing_stage(record: AlertRecord) -> PageLink | None:
+    """The most urgent open stage, as lists show it, of an open alert; None where it is that."""
+    stages = [stage for stage in record.stages if stage.is_open and record.alert.is_open]
+    first = min(stages, key=lambda stage: urgency_key(stage.severity, stage.began), default=None)
+    if first is None or first.id == record.alert.id:
+        return None
+    return PageLink(title=first.title, path=f"/alerts/{first.id}")
 
 
 def _history(record: AlertRecord) -> list[AlertEvent]:

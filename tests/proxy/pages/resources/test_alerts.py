@@ -91,6 +91,8 @@ def test_an_alert_of_a_budget_leads_to_the_calls_of_its_team_and_window(store: S
     }
     assert view.costs == {"team": team, "from": "2026-09-01", "to": "2026-09-21"}
     assert (view.budget, view.objective) == ("teams-month", "")
+    replaced = asyncio.run(resource(store).get(FINANCE, low.id)).replaced_by
+    assert (view.replaced_by, replaced and replaced.path) == (None, f"/alerts/{high.id}")
     assert [(event.kind, event.text) for event in view.history] == [
         ("began", "Spend of team acme: $26.00 of $50.00 this month"),
         ("escalated", view.title),
