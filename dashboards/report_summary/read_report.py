@@ -46,13 +46,21 @@ class ReadReport:
         costs = self.costs
         if costs is None:
             return ""
-        name = comparison_name(costs.first, costs.last, costs.before_first, costs.before_last)
+        return comparison_name(costs.first, costs.last, costs.before_first, costs.before_last)
+
+    @property
+    def earlier_limits(self) -> str:
+        """A sentence on the part of the earlier period that is compared; "" for all of it."""
+        costs = self.costs
+        if costs is None or self.unknown_before:
+            return ""
         end = datetime.fromtimestamp(costs.before_end, ZoneInfo(costs.tz))
-        if f"{end:%H:%M}" != "00:00":
-            is_day = costs.before_first == costs.before_last
-            name += f"{'' if is_day else ', its last day'} up to {end:%H:%M}"
+        is_day = costs.before_first == costs.before_last
+        hour = f"is counted up to {end:%H:%M}{'' if is_day else ' of its last day'}"
         known = known_part(costs.before_first, costs.before_last, costs.first_call)
-        return f"{name}, {known}" if known else name
+        limits = [hour] if f"{end:%H:%M}" != "00:00" else []
+        limits += [known.replace("of which calls are known", "has calls")] if known else []
+        return f"The earlier period {' and '.join(limits)}." if limits else ""
 
     @property
     def unknown_before(self) -> str:

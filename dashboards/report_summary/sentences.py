@@ -22,6 +22,7 @@ def summary_sentences(read: ReadReport, total: CostSums) -> list[str]:
         _dearest_sentence(read, total),
         _saved_sentence(read.report.savings),
         _calls_sentence(read, total),
+        read.earlier_limits,
         _outlook_sentence(read),
     ]
     if total.unpriced:

@@ -66,8 +66,8 @@ def test_a_comparison_says_from_which_day_on_calls_are_known() -> None:
     half = replace(made, costs=replace(made.costs, first_call=date(2026, 10, 17)))
     none = replace(made, costs=replace(made.costs, first_call=date(2026, 11, 17)))
 
-    name = "October 2026, of which calls are known from 17 Oct"
-    assert sentences(half)[0] == f"Spend rose 200 % to $3.00 vs {name} ($1.00)."
+    assert sentences(half)[0] == "Spend rose 200 % to $3.00 vs October 2026 ($1.00)."
+    assert "The earlier period has calls from 17 Oct." in sentences(half)
     assert sentences(none)[0] == "Spend was $3.00, no calls known before 17 Nov."
 
 
@@ -80,7 +80,8 @@ def test_an_earlier_day_that_counts_up_to_an_hour_says_so() -> None:
     )
     made = a_read_report(day, ("feature",), [(("a",), sums_of(DOLLAR))], costs=costs)
 
-    assert sentences(made)[0] == "Spend was $1.00, after none in 1 November up to 13:00."
+    assert sentences(made)[0] == "Spend was $1.00, after none in 1 November."
+    assert "The earlier period is counted up to 13:00." in sentences(made)
 
 
 def test_an_unknown_spend_is_said_to_be_unknown() -> None:

@@ -34,15 +34,15 @@ def test_a_report_and_its_print_have_the_ledgers_figures_and_words(dashboard: Da
             for number, (started, feature, dollars) in enumerate(calls)
         ]
     )
-    earlier = (
-        "previous 30 days, its last day up to 14:15, of which calls are known from 12 Aug ($3.00)"
-    )
+    earlier = "previous 30 days ($3.00)"
+    limits = "The earlier period is counted up to 14:15 of its last day and has calls from 12 Aug."
     for path in ("/admin/reports", "/admin/reports/print"):
         html = unescape(dashboard.ask_as(Role.FINANCE, "GET", f"{path}?by=feature").body.decode())
 
         assert 'title="exactly $6.000000001"' in html
         assert f"+100 % vs {earlier}" in html
         assert f"Spend rose 100 % to $6.00 vs {earlier}, mostly by feature search" in html
+        assert limits in html
 
 
 def test_only_a_report_of_the_running_month_has_its_forecast(dashboard: Dashboard) -> None:
