@@ -72,7 +72,7 @@ def policies_page(shown: Overview) -> str:
     common = {"viewer": ADMIN, "now": NOW, "may_pin": True, "may_set": True, "are_kept": True}
     common |= dict.fromkeys(("stored", "removed", "teams"), ())
     common |= {"open_alerts": {}, "pin_changes": {}, "verdicts": VERDICT_MEANINGS}
-    common |= {"sees_calls": True, "calls_of": {}}
+    common |= {"sees_calls": True, "calls_of": {}, "file_budgets": frozenset()}
     first = pages.render(
         "objectives.html",
         {

@@ -60,7 +60,10 @@ class AwayStore:
 NO_STORE = cast("Store", AwayStore())
 
 NO_POLICIES = cast(
-    "Reloader", SimpleNamespace(snapshot=Snapshot(read_catalog(Settings()), Policies()))
+    "Reloader",
+    SimpleNamespace(
+        snapshot=Snapshot(read_catalog(Settings()), Policies()), file_budgets=frozenset()
+    ),
 )
 NO_SINKS = AlertSinksResource(
     NO_POLICIES,
