@@ -182,17 +182,18 @@ class VirtualGateway:
 
 @dataclass
 class WallClock:
-    """The clock on the gateway's wall, which can jump.
+    """The clock on the gateway's wall, which can jump; threads read it, too.
 
     Attributes:
         ahead: Seconds by which it is wrong.
     """
 
+    loop: asyncio.AbstractEventLoop
     ahead: float = 0.0
 
     def __call__(self) -> float:
         """Seconds since the epoch."""
-        return START + asyncio.get_running_loop().time() + self.ahead
+        return START + self.loop.time() + self.ahead
 
 
 @asynccontextmanager
@@ -213,7 +214,8 @@ async def virtual_gateway(
         routes: What it says of the way there.
         settings: The gateway's.
     """
-    clock, loop = WallClock(), asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
+    clock = WallClock(loop)
     lab = Simulator(
         SimulatorSettings(models=MODELS, keepalive=5.0, max_records=100_000),
         clock=loop.time,
