@@ -57,9 +57,11 @@ class ReadReport:
         end = datetime.fromtimestamp(costs.before_end, ZoneInfo(costs.tz))
         is_day = costs.before_first == costs.before_last
         hour = f"is counted up to {end:%H:%M}{'' if is_day else ' of its last day'}"
-        known = known_part(costs.before_first, costs.before_last, costs.first_call)
+        known_days = known_part(costs.before_first, costs.before_last, costs.first_call)
         limits = [hour] if f"{end:%H:%M}" != "00:00" else []
-        limits += [known.replace("of which calls are known", "has calls")] if known else []
+        limits += (
+            [known_days.replace("of which calls are known", "has calls")] if known_days else []
+        )
         return f"The earlier period {' and '.join(limits)}." if limits else ""
 
     @property

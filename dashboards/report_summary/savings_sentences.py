@@ -73,19 +73,19 @@ def quality_sentence(headline: SavingsHeadline, lost: float | None, wrong: float
     """
     parts = {saving.part for saving in headline.fast_path}
     ceilings = sum(step.nanos for step in headline.steps if step.name == "routing") < 0
-    known = []
+    bounds = []
     if "small" in parts:
-        known.append(f"small models {_bound('of answers lost', lost)}")
+        bounds.append(f"small models {_bound('of answers lost', lost)}")
     if "cache" in parts:
-        known.append("equal calls got an answer given before")
-        known += (
+        bounds.append("equal calls got an answer given before")
+        bounds += (
             [f"answers to similar questions {_bound('wrong', wrong)}"] if wrong is not None else []
         )
     if ceilings:
-        known.append(f"cheaper models that ceilings chose {_bound('', None)}")
+        bounds.append(f"cheaper models that ceilings chose {_bound('', None)}")
     if headline.fallback_nanos > 0:
-        known.append(f"fallbacks {_bound('', None)}")
-    return f"Quality of cheaper answers: {'; '.join(known)}." if known else ""
+        bounds.append(f"fallbacks {_bound('', None)}")
+    return f"Quality of cheaper answers: {'; '.join(bounds)}." if bounds else ""
 
 
 def _bound(fault: str, share: float | None) -> str:

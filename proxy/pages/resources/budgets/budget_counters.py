@@ -75,6 +75,6 @@ class BudgetsResource(Resource):
         refusals: Mapping[BudgetCounter, BudgetRefusals | None] = {}
         if hard:
             with suppress(Unready):
-                found = await self._ask.view("refusals", budget_refusals, question, view_itself)
-                refusals = dict(zip(hard, found, strict=True))
+                counts = await self._ask.view("refusals", budget_refusals, question, view_itself)
+                refusals = dict(zip(hard, counts, strict=True))
         return [replace(counter, refusals=refusals.get(counter)) for counter in counters]

@@ -61,9 +61,9 @@ class StoredPolicies:
     def all(self) -> Sequence[StoredPolicy]:
         """Those of kinds that this version knows, by kind and name."""
         table = schema.stored_policies
-        known = select(table).where(table.c.kind.in_([*NOUNS, DISABLED_ROUTES]))
+        query = select(table).where(table.c.kind.in_([*NOUNS, DISABLED_ROUTES]))
         with read_transaction(self._engine) as connection:
-            rows = connection.execute(known.order_by(table.c.kind, table.c.name)).all()
+            rows = connection.execute(query.order_by(table.c.kind, table.c.name)).all()
         return [
             StoredPolicy(
                 kind=row.kind,
